@@ -31,6 +31,9 @@ from its JSON. Ends with exit code 4 if anything does not agree.`),
 			for _, problem := range r.Problems {
 				fmt.Fprintln(out, problem)
 			}
+			if r.Imported {
+				fmt.Fprintln(out, "an imported run: its sources are not copied, so that goodput can't be added up again; sources.jsonl has their digests")
+			}
 			if !r.Ended {
 				fmt.Fprintln(out, "run.json has no digests: the run has not ended, or an earlier version made it")
 			}

@@ -60,7 +60,9 @@ func (in *imported) describe(src *source, runs []*run2024, opt *Options) {
 			s.note("mtu_discovered", "TCP began with segments of %d bytes, other tests of the contender with %d: the path carries less than the pods' interface says, and had to be found out", s.mss, least)
 		}
 	}
-	opt.LineRate = cmp.Or(opt.LineRate, lineRate2024)
+	if opt.LineRate == 0 {
+		opt.LineRate, opt.assumed = lineRate2024, true
+	}
 	env["import.source"] = "InfraBuilder/benchmark-k8s-cni-2024-01, results/"
 	in.notPaired()
 }

@@ -108,10 +108,10 @@ func FuzzKnb(f *testing.F) {
 		if err != nil {
 			return
 		}
-		name, round := knbName(r, "file.json")
+		names, rounds := runsOf([]string{knbName(r, "file.json")})
 		for _, step := range knbSteps {
 			if test := step.of(r); test != nil {
-				s := knbSample(r, test, name, round, step.step2024)
+				s := knbSample(r, test, names[0], rounds[0], step.step2024)
 				sound(t, &s)
 			}
 		}

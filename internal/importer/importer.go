@@ -7,9 +7,11 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/text"
@@ -32,11 +34,15 @@ type Options struct {
 	Tool     result.Tool
 	// LineRate is of the measured link; 0 takes the format's own, if it has one.
 	LineRate unit.BitRate
+	assumed  bool // the line rate is not given but assumed
 	// MTU is the underlay's, bytes; 0 takes what the files tell.
 	MTU int
-	// Baseline is the contender that others are given as ratios to; "" is host.
+	// Baseline is the contender that others are given as ratios to, as the source or the
+	// catalogue names it; "" is host.
 	Baseline string
 }
+
+const defaultBaseline = "host"
 
 // Summary says what an import brought.
 type Summary struct {
@@ -81,8 +87,28 @@ func find(name string) (format, error) {
 	return text.Find("format", name, formats, func(f format) string { return f.name })
 }
 
+// maxListed is how many faults the error of an import lists.
+const maxListed = 10
+
+// listed returns the faults, each on a line of its own.
+func listed(faults []result.Fault) string {
+	var out strings.Builder
+	for i, f := range faults {
+		if i == maxListed {
+			fmt.Fprintf(&out, "\n  and %d more", len(faults)-i)
+			break
+		}
+		fmt.Fprintf(&out, "\n  %s", f.File)
+		if f.Line > 0 {
+			fmt.Fprintf(&out, ":%d", f.Line)
+		}
+		fmt.Fprintf(&out, ": %s", f.Text)
+	}
+	return out.String()
+}
+
 // Import reads the folder dir in the named format into the new run directory
-// out. Errors: *text.UnknownError for an unknown format, ErrNothing, and those of
+// out. Errors: *text.UnknownError for an unknown format or baseline, ErrNothing, and those of
 // result.Create. On an error the half-written run directory stays.
 func Import(ctx context.Context, name, dir, out string, opt Options) (*Summary, error) {
 	chosen, err := find(name)
@@ -94,19 +120,22 @@ func Import(ctx context.Context, name, dir, out string, opt Options) (*Summary, 
 		return nil, err
 	}
 	defer src.close()
+	opt.Baseline = cmp.Or(contenderID(clean(opt.Baseline)), defaultBaseline)
 	in, err := chosen.read(ctx, src, opt)
 	if faults := src.sortedFaults(); errors.Is(err, ErrNothing) && len(faults) > 0 {
-		first := faults[0]
 		if src.grown != "" {
-			first = result.Fault{File: src.grown, Text: outgrown()}
+			faults = []result.Fault{{File: src.grown, Text: outgrown()}}
 		}
-		return nil, fmt.Errorf("import %s: %w as %s, which is %s; what was found could not be read, such as %s: %s", dir, ErrNothing, name, chosen.help, first.File, first.Text)
+		return nil, fmt.Errorf("import %s: %w as %s, which is %s; what was found could not be read:%s", dir, ErrNothing, name, chosen.help, listed(faults))
 	}
 	if errors.Is(err, ErrNothing) && errors.Unwrap(err) == nil { // one that says more is wrapped
 		return nil, fmt.Errorf("import %s: %w as %s, which is %s", dir, err, name, chosen.help)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("import %s: %w", dir, err)
+	}
+	if err := in.checkBaseline(); err != nil {
+		return nil, err
 	}
 	in.run.Tool = opt.Tool
 	if err := in.write(ctx, out, src); err != nil {

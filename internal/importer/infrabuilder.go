@@ -237,6 +237,7 @@ func (r *run2024) readTest(src *source, s *sample, step step2024, vs values) {
 			s.Metrics[m.name] = v.number * m.factor
 		}
 	}
+	s.leaveOutJitter(60)
 }
 
 // readRecording takes in statexec's file of one side, where it was kept.

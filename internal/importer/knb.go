@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -66,7 +67,7 @@ var knbSteps = []struct {
 // decodeKnb reads one report. Errors are *lineError.
 func decodeKnb(data []byte) (*knbReport, error) {
 	r := &knbReport{}
-	if err := decodeJSON(data, r); err != nil {
+	if _, err := decodeJSON(withoutReturns(data), r); err != nil { // knb before 1.5.0 writes carriage returns
 		return nil, err
 	}
 	if r.Data.Idle == nil && r.Data.Pod == (knbPair{}) && r.Data.Service == (knbPair{}) {
@@ -75,26 +76,51 @@ func decodeKnb(data []byte) (*knbReport, error) {
 	return r, nil
 }
 
-var runSuffix = regexp.MustCompile(`[-_.](?:run)?([0-9]{1,3})$`)
+var (
+	runInWords = regexp.MustCompile(`(?i)^(.*?)[-_. ]*\brun[-_. ]?([0-9]{1,4})$`)
+	runAtEnd   = regexp.MustCompile(`^(.*[^-_ 0-9.])[-_ ]+([0-9]{1,4})$`)
+)
 
-// knbName splits the name of a report, or else of its file, into configuration
-// and run: calico-run2 is the second of calico.
-func knbName(r *knbReport, file string) (name string, round int) {
-	name = strings.TrimSuffix(path.Base(file), path.Ext(file))
-	if n := r.Metadata.Name; n != "" && !strings.HasPrefix(n, "knb-") { // knb's own are knb-PID
+// knbName is the name of a report, or else of its file.
+func knbName(r *knbReport, file string) string {
+	name := strings.TrimSuffix(path.Base(file), path.Ext(file))
+	if n := strings.TrimSpace(r.Metadata.Name); n != "" && !strings.HasPrefix(n, "knb-") { // knb's own are knb-PID
 		name = n
 	}
-	round = 1
-	if m := runSuffix.FindStringSubmatch(name); m != nil {
-		name = strings.TrimSuffix(name, m[0])
-		round = int(parseNumber(m[1]).number)
+	return clean(name)
+}
+
+// runsOf splits names into configuration and run. "calico-run2" and "calico - Run 2" are the
+// second run of calico. A bare number is one only where the same name comes with 1, 2, … of
+// them: calico-1 and calico-2; the 14 of cilium-1.14 is none.
+func runsOf(names []string) (configs []string, runs []int) {
+	bare := map[string][]int{}
+	for _, name := range names {
+		if m := runAtEnd.FindStringSubmatch(name); m != nil && !runInWords.MatchString(name) {
+			bare[m[1]] = append(bare[m[1]], int(parseNumber(m[2]).number))
+		}
 	}
-	return clean(cmp.Or(name, "unnamed")), max(round, 1)
+	for _, name := range names {
+		config, run := name, 1
+		if m := runInWords.FindStringSubmatch(name); m != nil {
+			config, run = m[1], int(parseNumber(m[2]).number)
+		} else if m := runAtEnd.FindStringSubmatch(name); m != nil && countUp(bare[m[1]]) {
+			config, run = m[1], int(parseNumber(m[2]).number)
+		}
+		configs, runs = append(configs, cmp.Or(config, "unnamed")), append(runs, max(run, 1))
+	}
+	return configs, runs
+}
+
+// countUp is whether the numbers are 1 to n, in any order, and more than one.
+func countUp(numbers []int) bool {
+	distinct := slices.Compact(slices.Sorted(slices.Values(numbers)))
+	return len(distinct) > 1 && distinct[0] == 1 && distinct[len(distinct)-1] == len(distinct)
 }
 
 // readKnb makes a run of reports, one file a run of a configuration.
 func readKnb(ctx context.Context, src *source, opt Options) (*imported, error) {
-	names := slices.DeleteFunc(walk(src, ".", 3), func(n string) bool { return path.Ext(n) != ".json" })
+	names := slices.DeleteFunc(walk(src, ".", 3), func(n string) bool { return path.Ext(n) != ".json" && path.Ext(n) != ".knbdata" })
 	reports := make([]*knbReport, len(names))
 	if err := parallel(ctx, len(names), func(i int) {
 		data := src.read(names[i])
@@ -102,11 +128,16 @@ func readKnb(ctx context.Context, src *source, opt Options) (*imported, error) {
 			return
 		}
 		r, err := decodeKnb(data)
-		if err != nil {
+		switch {
+		case bytes.HasPrefix(data, []byte("\x1f\x8b")):
+			src.faultf(names[i], 0, "knb's archive; `knb -fd %s -o json` writes the report that import reads", path.Base(names[i]))
+		case bytes.HasPrefix(data, []byte("=====")):
+			src.faultf(names[i], 0, "knb's text; `knb -fd ARCHIVE -o json` writes JSON of the run's archive")
+		case err != nil:
 			fault(src, names[i], err)
-			return
+		default:
+			reports[i] = r
 		}
-		reports[i] = r
 	}); err != nil {
 		return nil, err
 	}
@@ -114,12 +145,18 @@ func readKnb(ctx context.Context, src *source, opt Options) (*imported, error) {
 	in.run.Plan.Duration, in.run.Plan.Warmup = 0, 1 // -O 1; the duration is in no report
 	taken := map[result.Key]string{}
 	planned := map[string]bool{}
+	labels := make([]string, len(reports))
+	for i, r := range reports {
+		if r != nil {
+			labels[i] = knbName(r, names[i])
+		}
+	}
+	configs, runs := runsOf(labels)
 	for i, r := range reports {
 		if r == nil {
 			continue
 		}
-		name, round := knbName(r, names[i])
-		id := contenderID(name)
+		id, round := contenderID(configs[i]), runs[i]
 		key := result.Key{Contender: id, Round: round}
 		if first, again := taken[key]; again {
 			src.faultf(names[i], 0, "run %d of %s is in %s already, which counts", round, id, first)

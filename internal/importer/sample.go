@@ -2,6 +2,7 @@ package importer
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -175,7 +177,7 @@ func (s *sample) judge(lineRate unit.BitRate, mtu int, overhead unit.Bytes) {
 // dropImpossible takes out values that no run may hold; the reasons have them.
 func (s *sample) dropImpossible() {
 	for name, v := range s.Metrics {
-		if v < 0 || name == result.Loss && v > 1 {
+		if v < 0 || math.IsInf(v, 0) || name == result.Loss && v > 1 {
 			delete(s.Metrics, name)
 		}
 	}
@@ -202,10 +204,22 @@ func (in *imported) refuseCopies() {
 // newImported is an empty run of that suite.
 func newImported(suite string, opt Options) *imported {
 	return &imported{run: result.Run{
-		Arena: Arena, Baseline: cmp.Or(opt.Baseline, "host"),
+		Arena: Arena, Baseline: cmp.Or(opt.Baseline, defaultBaseline),
 		Plan:        result.Plan{Suite: suite, Settings: map[string]string{}, Unpaired: true},
 		Environment: result.Environment{},
 	}}
+}
+
+// checkBaseline returns a *text.UnknownError if the source lacks the baseline that was asked for.
+func (in *imported) checkBaseline() error {
+	ids := make([]string, len(in.run.Plan.Contenders))
+	for i, entry := range in.run.Plan.Contenders {
+		ids[i] = entry.ID
+	}
+	if base := in.run.Baseline; base != defaultBaseline && !slices.Contains(ids, base) {
+		return text.Unknown("baseline", base, ids)
+	}
+	return nil
 }
 
 // complete judges the samples, puts them in the order in which they were taken
@@ -220,6 +234,11 @@ func (in *imported) complete(opt Options) (*imported, error) {
 	for i := range in.samples {
 		s := &in.samples[i]
 		s.judge(opt.LineRate, opt.MTU, overhead[s.Contender])
+		for k := range s.Reasons {
+			if r := &s.Reasons[k]; opt.assumed && r.Code == "above_line_rate" {
+				r.Text += fmt.Sprintf("; %s is what import assumes: import again with --line-rate", unit.Format(float64(opt.LineRate), "bit/s"))
+			}
+		}
 		s.dropImpossible()
 		run.Plan.Rounds = max(run.Plan.Rounds, s.Round)
 		if !s.Started.IsZero() && (run.Started.IsZero() || s.Started.Before(run.Started)) {
@@ -228,6 +247,9 @@ func (in *imported) complete(opt Options) (*imported, error) {
 	}
 	if opt.LineRate > 0 {
 		run.Plan.Settings["line-rate"] = opt.LineRate.String()
+	}
+	if opt.assumed {
+		run.Environment["import.line-rate"] = "assumed"
 	}
 	if opt.MTU > 0 {
 		run.Plan.Settings["mtu"] = strconv.Itoa(opt.MTU)

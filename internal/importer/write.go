@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/sysmon"
@@ -46,7 +47,22 @@ func (in *imported) write(ctx context.Context, out string, src *source) (err err
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("import: node metrics: %w", err)
 	}
-	return store.SealAll(list)
+	if err := store.SealAll(list); err != nil {
+		return err
+	}
+	return store.End(in.ended())
+}
+
+// ended is when the last sample ended.
+func (in *imported) ended() time.Time {
+	end := in.run.Started
+	for i := range in.samples {
+		s := &in.samples[i]
+		if at := s.Started.Add(s.Elapsed.Duration()); !s.Started.IsZero() && at.After(end) {
+			end = at
+		}
+	}
+	return end
 }
 
 // writeRecordings writes what runs of our own write: see docs/format.md.

@@ -2,12 +2,14 @@ package result
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +19,8 @@ import (
 type End struct {
 	Time time.Time `json:"time"`
 	// Digests are SHA-256 in hexadecimal, by path: of samples.jsonl, and for every raw folder
-	// that holds files, of the lines that `sha256sum *` prints in the folder.
+	// that holds files, of the lines that `sha256sum *` prints in the folder. That of run.json
+	// is of its object without the key "end", compact and with sorted keys.
 	Digests map[string]string `json:"digests"`
 }
 
@@ -33,6 +36,9 @@ func (s *Store) End(at time.Time) error {
 	}
 	digests, err := digestsOf(s.root)
 	if err != nil {
+		return fmt.Errorf("digests of %s: %w", s.dir, err)
+	}
+	if digests[runFile], err = runDigest(s.root); err != nil {
 		return fmt.Errorf("digests of %s: %w", s.dir, err)
 	}
 	run.End = &End{Time: at.UTC(), Digests: digests}
@@ -60,22 +66,52 @@ func Changed(dir string) (changed []string, ended bool, err error) {
 	if err != nil {
 		return nil, true, fmt.Errorf("%s: %w", dir, err)
 	}
+	if run.End.Digests[runFile] != "" { // earlier versions wrote none
+		if now[runFile], err = runDigest(root); err != nil {
+			return nil, true, fmt.Errorf("%s: %w", dir, err)
+		}
+	}
 	all := maps.Clone(run.End.Digests)
 	maps.Copy(all, now)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
+		file := filepath.Join(dir, filepath.FromSlash(name))
 		switch before, after := run.End.Digests[name], now[name]; {
 		case after == "":
-			changed = append(changed, name+" is missing")
+			changed = append(changed, file+" is missing")
 		case before == "":
-			changed = append(changed, name+" came after the end of the run")
+			changed = append(changed, file+" came after the end of the run")
 		case before != after:
-			changed = append(changed, name+" was changed after the end of the run")
+			changed = append(changed, file+" was changed after the end of the run")
 		}
 	}
 	return changed, true, nil
 }
 
-// digestsOf computes End.Digests.
+// runDigest computes the digest of run.json. It goes by the file's text and not by Run, so
+// that keys of other versions count.
+func runDigest(root *os.Root) (string, error) {
+	f, err := OpenFile(root, runFile)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := readAll(f, maxRunFile)
+	if err != nil {
+		return "", err
+	}
+	object := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &object); err != nil {
+		return "", err
+	}
+	delete(object, "end")
+	compact, err := json.Marshal(object)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(compact)), nil
+}
+
+// digestsOf computes End.Digests, but for that of run.json.
 func digestsOf(root *os.Root) (map[string]string, error) {
 	digests := map[string]string{}
 	samples, err := fileDigest(root, samplesFile)

@@ -47,7 +47,7 @@ func TestEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed, _, err := result.Changed(dir)
-	if diff := cmp.Diff([]string{"raw/host/1/dts was changed after the end of the run", "raw/later came after the end of the run"}, changed); diff != "" || err != nil {
+	if diff := cmp.Diff([]string{filepath.Join(dir, "raw/host/1/dts") + " was changed after the end of the run", filepath.Join(dir, "raw/later") + " came after the end of the run"}, changed); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	store, rec, err := result.Resume(dir)

@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -21,6 +22,7 @@ import (
 // Report is what was held against what.
 type Report struct {
 	Ended       bool // run.json has digests
+	Imported    bool // the raw files are not those of the samples: an import does not copy them
 	Samples     int  // of the run
 	Percentiles int  // that were computed again
 	Goodputs    int  // that were added up again
@@ -44,23 +46,42 @@ func Run(dir string) (*Report, error) {
 		return nil, err
 	}
 	defer root.Close()
-	r := &Report{Samples: len(rec.Samples)}
+	r := &Report{Samples: len(rec.Samples), Imported: rec.Run.Arena == imported}
 	if r.Problems, r.Ended, err = result.Changed(dir); err != nil {
 		return nil, err
 	}
 	for _, f := range rec.Faults {
-		r.Problems = append(r.Problems, f.File+": "+f.Text)
+		if f.Code == "" { // one with a code is the source's, and the report has it
+			r.Problems = append(r.Problems, filepath.Join(dir, f.File)+": "+f.Text)
+		}
 	}
 	for i := range rec.Samples {
 		s := &rec.Samples[i]
+		r.planned(&rec.Run.Plan, s)
 		r.percentiles(s)
-		r.goodput(root, &rec.Run.Plan, s)
+		if !r.Imported {
+			r.goodput(root, &rec.Run.Plan, s)
+		}
 	}
 	return r, nil
 }
 
 func (r *Report) problem(s *result.Sample, format string, args ...any) {
 	r.Problems = append(r.Problems, fmt.Sprintf("%s, step %s, round %d: ", s.Contender, s.Step, s.Round)+fmt.Sprintf(format, args...))
+}
+
+// planned finds a sample that the plan has no place for: run.json and samples.jsonl are of
+// two runs.
+func (r *Report) planned(plan *result.Plan, s *result.Sample) {
+	isStep := func(step result.Step) bool { return step.ID == s.Step }
+	switch {
+	case !slices.Contains(plan.Contenders, result.Entry{ID: s.Contender, Underlay: s.Underlay}):
+		r.problem(s, "the plan in run.json has no such contender on that underlay (%q)", s.Underlay)
+	case s.Step != result.SetupStep && len(plan.Steps) > 0 && !slices.ContainsFunc(plan.Steps, isStep):
+		r.problem(s, "the plan in run.json has no such step")
+	case s.Round > plan.Rounds:
+		r.problem(s, "the plan in run.json has %d rounds", plan.Rounds)
+	}
 }
 
 // percentiles computes those of the sample's histograms again.
@@ -79,6 +100,9 @@ func (r *Report) percentiles(s *result.Sample) {
 		}
 	}
 }
+
+// imported is the arena of imported runs.
+const imported = "imported"
 
 // iperf3Workloads are those whose goodput iperf3's servers count.
 var iperf3Workloads = []string{"tcp_stream", "udp_stream"}

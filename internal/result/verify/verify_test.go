@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,8 @@ func made(t *testing.T, change func(bulk, paced *result.Sample)) string {
 	dir := filepath.Join(t.TempDir(), "run")
 	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	store, err := result.Create(dir, &result.Run{ID: "x", Started: started, Arena: "lab", Baseline: "host", Tool: result.Tool{Name: "cnibench"},
-		Plan: result.Plan{Suite: "quick", Rounds: 1, Warmup: 1, Duration: 2}})
+		Plan: result.Plan{Suite: "quick", Rounds: 1, Warmup: 1, Duration: 2,
+			Contenders: []result.Entry{{ID: "host", Underlay: "switch"}}, Steps: []result.Step{{ID: "dts"}, {ID: "http"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +79,7 @@ func TestVerify(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(bulk, paced *result.Sample)
 		after  func(dir string) error
-		want   string // in the only problem; "" for none
+		want   string // in the first problem; "" for none
 	}{
 		"as it was": {},
 		"a goodput that iperf3 did not see": {change: func(bulk, _ *result.Sample) { bulk.Metrics["goodput"] *= 1.01 },
@@ -86,7 +88,22 @@ func TestVerify(t *testing.T) {
 			want: "host, step http, round 1: latency_p99 is 800 µs, its histogram says 990 µs"},
 		"a raw file changed": {after: func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "raw", "host", "1", "dts", "note.txt"), nil, 0o600)
-		}, want: "raw/host/1/dts was changed after the end of the run"},
+		}, want: "/run/raw/host/1/dts was changed after the end of the run"},
+		"a key of run.json changed": {after: func(dir string) error {
+			return replaceIn(filepath.Join(dir, "run.json"), `"suite": "quick"`, `"suite": "full"`)
+		}, want: "/run/run.json was changed after the end of the run"},
+		"the digest of an earlier version": {after: func(dir string) error {
+			text, err := os.ReadFile(filepath.Join(dir, "run.json"))
+			if err != nil {
+				return err
+			}
+			text = regexp.MustCompile(`,\s*"run.json": "[0-9a-f]{64}"|"run.json": "[0-9a-f]{64}",\s*`).ReplaceAll(text, nil)
+			return os.WriteFile(filepath.Join(dir, "run.json"), text, 0o600)
+		}},
+		"a sample of another plan":   {change: func(bulk, _ *result.Sample) { bulk.Contender = "calico" }, want: "calico, step dts, round 1: the plan in run.json has no such contender"},
+		"a step of another plan":     {change: func(_, paced *result.Sample) { paced.Step = "dus" }, want: "host, step dus, round 1: the plan in run.json has no such step"},
+		"a round after the planned":  {change: func(_, paced *result.Sample) { paced.Round = 2 }, want: "host, step http, round 2: the plan in run.json has 1 rounds"},
+		"the time to come up, setup": {change: func(_, paced *result.Sample) { paced.Step = "setup" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := made(t, func(bulk, paced *result.Sample) {
@@ -109,9 +126,17 @@ func TestVerify(t *testing.T) {
 			switch {
 			case c.want == "" && (len(r.Problems) > 0 || r.Goodputs != 1):
 				t.Errorf("%+v", r)
-			case c.want != "" && (len(r.Problems) != 1 || !strings.Contains(r.Problems[0], c.want)):
+			case c.want != "" && (len(r.Problems) == 0 || !strings.Contains(r.Problems[0], c.want)):
 				t.Errorf("problems %q, want %q", r.Problems, c.want)
 			}
 		})
 	}
+}
+
+func replaceIn(file, old, text string) error {
+	before, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(strings.Replace(string(before), old, text, 1)), 0o600)
 }
