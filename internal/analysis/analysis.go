@@ -7,6 +7,8 @@
 package analysis
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -24,6 +26,7 @@ type Report struct {
 	Results     []Result             `json:"results"`
 	Findings    []Finding            `json:"findings"`
 	Unsupported []result.Unsupported `json:"unsupported"`
+	Wanted      *Wanted              `json:"rounds_wanted,omitempty"` // nil: the run has them, or can't be repeated
 	Efficiency  []Efficiency         `json:"efficiency,omitempty"`
 	Fleet       *Fleet               `json:"fleet,omitempty"`
 	// Parts are runs inside this one, whose results stand beside its own.
@@ -121,6 +124,9 @@ type Result struct {
 	Errors []ErrorPart `json:"error_budget,omitempty"`
 }
 
+// Place returns the place of the result's figure.
+func (r *Result) Place() Place { return Place{Group{r.Kernel, r.Underlay}, r.Step, r.Metric} }
+
 // Interval is [low, high].
 type Interval [2]float64
 
@@ -137,19 +143,49 @@ type Comparison struct {
 	Step string `json:"baseline_step,omitempty"`
 }
 
-// Finding is something a reader must know.
+// Finding is something a reader must know: all that was found of one kind.
 type Finding struct {
 	Severity  string `json:"severity"` // info, warn, error
 	Code      string `json:"code"`
-	Contender string `json:"contender"`
-	Step      string `json:"step"`
-	Round     int    `json:"round"` // 0: the whole run
-	Text      string `json:"text"`
-	Next      string `json:"next"`
-	Excluded  bool   `json:"excluded"`       // the sample is not ranked
-	Part      string `json:"part,omitempty"` // as of a Result
+	Title     string `json:"title,omitempty"` // the kind in words, without figures
+	Contender string `json:"contender"`       // "" if several or none are concerned
+	Step      string `json:"step"`            // as Contender
+	Round     int    `json:"round"`           // 0: the whole run, or several
+	Text      string `json:"text"`            // of at most three places
+	Next      string `json:"next"`            // a command
+	Excluded  bool   `json:"excluded"`        // the samples are not ranked
+	Part      string `json:"part,omitempty"`  // as of a Result
+	Count     int    `json:"count,omitempty"` // in how many places it was found; 0: written by a version that made a finding of each
+	// Places are the contenders and steps concerned, each pair once; none if the finding is
+	// about the run.
+	Places []FindingPlace `json:"places,omitempty"`
 
 	Note bool `json:"-"` // the finding is a workload's note on how it measured
+	// Weight is the size of the difference that the finding explains, as a logarithm of a
+	// ratio; 0: it follows from the figures of Contender and Step.
+	Weight float64 `json:"-"`
+	// Consequence says that other findings may say why it is so.
+	Consequence bool `json:"-"`
+}
+
+// FindingPlace is a contender at a step; either may be "" for all.
+type FindingPlace struct {
+	Contender string `json:"contender,omitempty"`
+	Step      string `json:"step,omitempty"`
+}
+
+// Place returns the contender, step and round of a finding in words.
+func (f *Finding) Place() string {
+	var parts []string
+	for _, s := range []string{f.Contender, f.Step} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	if f.Round > 0 {
+		parts = append(parts, "round "+strconv.Itoa(f.Round))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Curve is the latency of one contender at one step over all valid rounds:

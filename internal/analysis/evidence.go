@@ -92,7 +92,6 @@ type Evidence struct {
 	Lasting   map[Group]stat.Serial // whether contenders' own noise lasts from round to round; no entry: it is independent in each round
 	RankTests stat.RankTest
 	Splits    stat.SplitTest
-	Changes   stat.ChangeTest
 	byKey     map[result.Key]*result.Sample // valid samples
 
 	Measured map[result.Key]bool // keys of all samples, valid or not; Round is 0

@@ -20,7 +20,7 @@ func (e *Evidence) lasting() map[Group]stat.Serial {
 		return found
 	}
 	for _, g := range e.Groups {
-		places := slices.DeleteFunc(slices.Clone(e.Places), func(at Place) bool { return at.Group != g || !e.Usual(at) })
+		places := slices.DeleteFunc(slices.Clone(e.Places), func(at Place) bool { return at.Group != g || !e.IsMainMetric(at) })
 		places, rounds := wholeTogether(e, places)
 		var tables [][][]float64
 		for _, at := range places {
@@ -31,8 +31,8 @@ func (e *Evidence) lasting() map[Group]stat.Serial {
 	return found
 }
 
-// Usual says whether the place's metric represents the aspect Traffic or Typical at its step.
-func (e *Evidence) Usual(at Place) bool {
+// IsMainMetric reports whether the place's metric represents the aspect Traffic or Typical at its step.
+func (e *Evidence) IsMainMetric(at Place) bool {
 	row := at.Row()
 	if row.Aspect != result.Traffic && row.Aspect != result.Typical {
 		return false

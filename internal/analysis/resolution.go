@@ -1,8 +1,11 @@
 package analysis
 
 import (
+	"fmt"
 	"math"
+	"time"
 
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
@@ -53,4 +56,99 @@ func (e *Evidence) noise(at Place, contender string) (sd float64, n int, needs f
 		return both, min(len(values), len(base)), stat.DetectableRanks
 	}
 	return stat.LogDeviation(ratios) * e.Lasting[at.Group].DetectableBy(), len(ratios), stat.DetectablePaired
+}
+
+// maxRounds is the largest number of rounds that a report suggests.
+const maxRounds = 60
+
+// Wanted is how many rounds a run should have: the one number that every report gives.
+type Wanted struct {
+	Rounds int `json:"rounds"`
+	// Shows is the difference to the baseline that a typical contender's goodput and median
+	// latency would show with so many rounds, 0.05 for 5 %; 0: the rounds only give
+	// intervals and letters, because there are too few to know the noise.
+	Shows   float64 `json:"shows,omitempty"`
+	Minutes float64 `json:"minutes,omitempty"` // that they would take; 0 is unknown
+}
+
+// Text returns "about 48 rounds (18 min) would show 5 %".
+func (w *Wanted) Text() string {
+	s := fmt.Sprintf("about %d rounds", w.Rounds)
+	if w.Minutes > 0 {
+		s += fmt.Sprintf(" (%.0f min)", math.Max(1, w.Minutes))
+	}
+	if w.Shows == 0 {
+		return s + " would give intervals and letters"
+	}
+	return s + fmt.Sprintf(" would show %.0f %%", math.Ceil(100*w.Shows-1e-9))
+}
+
+// Wanted returns how many rounds the run should have; nil if it has them, or has nothing to
+// compare, or is imported.
+func (e *Evidence) Wanted() *Wanted {
+	rounds, contenders := e.Rounds(), 0
+	sd, series := 0.0, 0 // the noisier of the two main figures
+	have := map[result.Aspect]bool{}
+	for _, at := range e.Places {
+		aspect := at.Row().Aspect
+		if !e.IsMainMetric(at) || have[aspect] || e.Lossy(e.BaseOf(at), e.Run.Baseline) || len(e.Ranked(at, e.Figures[at])) == 0 {
+			continue
+		}
+		have[aspect] = true
+		contenders = max(contenders, len(e.Figures[at]))
+		var noise []float64
+		for c := range e.Figures[at] {
+			if own, n, _ := e.noise(at, c); c != e.Run.Baseline && n > 1 && !math.IsNaN(own) {
+				noise = append(noise, own)
+			}
+		}
+		if own := stat.Median(noise); own > sd {
+			sd, series = own, len(noise)
+		}
+	}
+	if contenders < 2 || e.Run.Arena == "imported" {
+		return nil
+	}
+	w := &Wanted{Rounds: RoundsForContenders(contenders)}
+	if series > 0 && rounds >= stat.NeedsForInterval(e.Opt.Confidence) && rounds >= RoundsForRanks(contenders, e.Unpaired(), e.Opt.Alpha) {
+		w.Shows = wantedChange
+		w.Rounds = stat.RoundsFor(math.Log1p(wantedChange)/sd, stat.DetectablePaired)
+		if w.Rounds == 0 || w.Rounds > maxRounds {
+			w.Rounds, w.Shows = maxRounds, math.Expm1(stat.DetectablePaired(maxRounds)*sd)
+		}
+	}
+	if w.Rounds <= rounds {
+		return nil
+	}
+	w.Minutes = float64(w.Rounds) * e.roundTime().Minutes()
+	return w
+}
+
+// roundTime returns how long a round took; 0 if the samples do not tell.
+func (e *Evidence) roundTime() time.Duration {
+	var first, last time.Time
+	for i := range e.Samples {
+		s := &e.Samples[i]
+		if s.Started.IsZero() {
+			continue
+		}
+		if end := s.Started.Add(time.Duration(float64(s.Elapsed) * 1e9)); end.After(last) {
+			last = end
+		}
+		if first.IsZero() || s.Started.Before(first) {
+			first = s.Started
+		}
+	}
+	if rounds := e.Rounds(); rounds > 0 && last.After(first) {
+		return last.Sub(first) / time.Duration(rounds)
+	}
+	return 0
+}
+
+// RoundsWanted returns the number of rounds of Wanted; 0 if there is none.
+func (e *Evidence) RoundsWanted() int {
+	if w := e.Wanted(); w != nil {
+		return w.Rounds
+	}
+	return 0
 }

@@ -128,3 +128,30 @@ func (e *Evidence) Datagrams(at Place) bool { return e.IsUDP(at.Step) || e.HasMe
 func (e *Evidence) HasMetric(at Place, metric string) bool {
 	return len(e.Figures[at.With(metric)]) > 0
 }
+
+// nodeNameKey begins the environment keys of the nodes' names in the cluster: node.name.1 is
+// that of node1, on which clients run, node.name.2 that of node2.
+const nodeNameKey = "node.name."
+
+// NodeNames returns the names of the run's nodes in the cluster, those of clients and
+// servers first; nil in a lab, or if the run did not record them.
+func NodeNames(env result.Environment) []string {
+	var names []string
+	for i := 1; ; i++ {
+		name := env[nodeNameKey+strconv.Itoa(i)]
+		if name == "" {
+			return names
+		}
+		names = append(names, name)
+	}
+}
+
+// NodeOf returns the name of the node on which clients or servers run (role is client or
+// server); the role if it is not known.
+func (f *Facts) NodeOf(role string) string {
+	names := NodeNames(f.Run.Environment)
+	if i := slices.Index([]string{"client", "server"}, role); i >= 0 && i < len(names) {
+		return names[i]
+	}
+	return role
+}

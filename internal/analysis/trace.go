@@ -32,6 +32,10 @@ type NodeTrace struct {
 	Transmit    []float64            `json:"transmit"`    // bit/s out of it
 	Retransmits []float64            `json:"retransmits"` // TCP segments sent again, 1/s
 	Memory      []float64            `json:"memory"`      // bytes used
+	// Tracked is the largest number of entries of the connection tracking table in the
+	// window, TrackedLimit the kernel's limit; 0 if they were not recorded.
+	Tracked      float64 `json:"tracked,omitempty"`
+	TrackedLimit float64 `json:"tracked_limit,omitempty"`
 
 	CPUs  int       `json:"cpus"`            // number of CPUs behind CPU and Busiest; 0 if nothing was recorded
 	Power []float64 `json:"power,omitempty"` // W of the CPU packages (RAPL)

@@ -105,14 +105,24 @@ type Held struct {
 	CPU     float64 `yaml:"cpu"`     // CPU per Gbit/s of that stream
 	Latency float64 `yaml:"latency"` // median network time, one request in flight
 	Cause   string  `yaml:"cause,omitempty"`
+	Unsure  bool    `yaml:"unsure,omitempty"` // the intervals of what differs contain 1, so that nothing was shown
 }
 
 // MaxApart is how far a lab form may be from its product without a stated cause.
 const MaxApart = 0.10
 
-// Apart says which figures are further from the product's than MaxApart, and why; "" is none.
+// Against returns the version of the product that the lab form was compared with, or "no".
+func (l *Lab) Against() string {
+	if l.Held == nil {
+		return "no"
+	}
+	return l.Held.Version
+}
+
+// Apart says which figures are further from the product's than MaxApart, and why; "" is none,
+// or none beyond their intervals.
 func (h *Held) Apart() string {
-	if h == nil {
+	if h == nil || h.Unsure {
 		return ""
 	}
 	var figures []string

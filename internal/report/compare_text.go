@@ -49,7 +49,7 @@ func writeCompareText(w io.Writer, c *compare.Comparison, opt Options) error {
 		return "  ", missingText(c.Missing[i], places)
 	})
 	t.Listing("The runs differ in what matters", len(c.Differences), func(i int) (string, string) {
-		return "  ", pretty.Snip(differenceText(c.Differences[i]), terminal.MaxFinding, "…")
+		return "  ", pretty.Snip(differenceText(c.Differences[i]), terminal.MaxText, "…")
 	})
 	t.Listing("To know", len(c.Notes), func(i int) (string, string) { return "  ", c.Notes[i] })
 	for _, s := range compareLegend(c) {

@@ -32,9 +32,8 @@ var pageScript string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"value": layout.Value, "interval": layout.Interval, "comparison": layout.Comparison, "standing": layout.Standing, "letters": layout.Letters,
-	"place": layout.Place, "describe": layout.Describe, "plural": unit.Plural, "join": strings.Join, "label": layout.MetricLabel, "publishedRatio": layout.PublishedRatio,
-	"sameNext": sameNext,
-	"ours":     func(f analysis.PublishedFigure) string { return layout.Comparison(&f.Ours) },
+	"place": func(f analysis.Finding) string { return f.Place() }, "describe": layout.Describe, "plural": unit.Plural, "join": strings.Join, "label": layout.MetricLabel, "publishedRatio": layout.PublishedRatio,
+	"ours": func(f analysis.PublishedFigure) string { return layout.Comparison(&f.Ours) },
 }).Parse(pageSource))
 
 // The parts of the page, each with an address of its own: #overview, ….
@@ -78,8 +77,7 @@ type page struct {
 	Findings []analysis.Finding
 	Legend   []string
 	Answer   []string
-	Advice   []string             // the choice in three lines
-	Kinds    [][]analysis.Finding // the findings by severity and code
+	Advice   []string // the choice in three lines
 	Unables  []layout.Unable
 	Setup    []setting
 	Repeat   string
@@ -177,7 +175,6 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 	p.Agreed, p.AgreementCharts = layout.Agreements(r), v.agreementCharts()
 	p.Data.Charts = append(p.Data.Charts, p.AgreementCharts...)
 	p.Traces = v.traces(cmp.Or(at.TraceBudget, traceBudget))
-	p.Kinds, _ = layout.KindsOf(r.Findings)
 	p.Views = p.links()
 	var err error
 	if p.Script, err = packedScript(); err != nil {

@@ -168,17 +168,3 @@ func (p page) Count() string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-// sameNext returns the advice that all findings of a code share, so that the page shows it
-// once; "" for a single finding, or if their advice differs.
-func sameNext(findings []analysis.Finding) string {
-	for _, f := range findings {
-		if f.Next != findings[0].Next {
-			return ""
-		}
-	}
-	if len(findings) == 1 {
-		return ""
-	}
-	return findings[0].Next
-}

@@ -204,6 +204,7 @@ type ContenderInfo struct {
 	Own        []string   `json:"own_programs,omitempty"`
 	Reproduced []string   `json:"reproduced,omitempty"`
 	Apart      string     `json:"apart,omitempty"`  // how the lab form differs from its product, and why
+	Held       string     `json:"held,omitempty"`   // version of the product that the lab form was compared with; "no": never; "": not known, or no lab form
 	SHA256     string     `json:"sha256,omitempty"` // of its file in the catalogue, hexadecimal; "" has none
 }
 

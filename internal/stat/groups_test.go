@@ -7,31 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestChange(t *testing.T) {
-	var test ChangeTest
-	tests := []struct {
-		name   string
-		values []float64
-		at     int
-		small  bool // p ≤ 0.05
-	}{
-		{"none", nil, 0, false},
-		{"one", []float64{1}, 0, false},
-		{"flat", []float64{1, 1, 1, 1, 1, 1}, 0, false},
-		{"up", []float64{1, 1.1, 0.9, 1, 1.2, 5, 5.1, 4.9, 5, 5.2}, 5, true},
-		{"down", []float64{9, 9.1, 8.9, 9, 9.2, 9.05, 2, 2.1, 2.2, 1.9, 2.05, 1.8}, 6, true},
-		{"one value off", []float64{1, 1.1, 0.9, 9, 1.2, 1.05, 1.15, 0.95, 1.01, 1.02}, 0, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got := test.Change(tt.values)
-			if (got.P <= 0.05) != tt.small || tt.small && got.At != tt.at {
-				t.Errorf("Change = %+v, want at %d, small p %v", got, tt.at, tt.small)
-			}
-		})
-	}
-}
-
 func TestSplit(t *testing.T) {
 	var test SplitTest
 	tests := []struct {
@@ -65,15 +40,11 @@ func TestSeriesFalseAlarms(t *testing.T) {
 	const trials, alpha = 2000, 0.05
 	r := random(8)
 	var split SplitTest
-	var change ChangeTest
 	rejected := map[string]int{}
 	for range trials {
 		values := make([]float64, 20)
 		for i := range values {
 			values[i] = r.NormFloat64()
-		}
-		if change.Change(values).P <= alpha {
-			rejected["Change"]++
 		}
 		if split.Split(values[:6]).P <= alpha {
 			rejected["Split"]++

@@ -1,6 +1,9 @@
 package stat
 
-import "slices"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // Split is a division of values into a lower and an upper group.
 type Split struct {
@@ -102,4 +105,20 @@ func (t *SplitTest) shares(of simulation) []float64 {
 		})
 	}
 	return t.null[of]
+}
+
+// simulated draws n standard normal values, with a fixed seed, and computes their
+// statistic, draws times. It returns the statistics in ascending order.
+func simulated(n, draws int, statistic func(values []float64) float64) []float64 {
+	r := rand.New(rand.NewPCG(uint64(n), 0))
+	values := make([]float64, n)
+	drawn := make([]float64, draws)
+	for i := range drawn {
+		for j := range values {
+			values[j] = r.NormFloat64()
+		}
+		drawn[i] = statistic(values)
+	}
+	slices.Sort(drawn)
+	return drawn
 }

@@ -21,6 +21,7 @@ const (
 	receiveFamily    = "node_network_receive_bytes"
 	transmitFamily   = "node_network_transmit_bytes"
 	retransmitFamily = "node_netstat_Tcp_RetransSegs"
+	trackedFamily    = "node_nf_conntrack_entries" // and …_limit
 	energyFamily     = "node_rapl_joules"
 )
 
@@ -104,6 +105,10 @@ func nodeTrace(role string, recs []*sysmon.Recording, w window, cpus []int) anal
 	t.Transmit = scaled(r.bytes(transmitFamily), 8)
 	t.Retransmits = r.everywhere(recs, retransmitFamily)
 	t.Memory = r.gauge(memoryFamily)
+	entries, limit := analysis.FiniteOnly(r.gauge(trackedFamily)), analysis.FiniteOnly(r.gauge(trackedFamily+"_limit"))
+	if len(entries) > 0 && len(limit) > 0 {
+		t.Tracked, t.TrackedLimit = slices.Max(entries), slices.Max(limit)
+	}
 	t.Power = r.power()
 	return t
 }

@@ -25,6 +25,7 @@ func Report(rec *result.Record, opt analysis.Options) *analysis.Report {
 		Baseline:    run.Baseline,
 		Results:     e.Results,
 		Findings:    findings.Of(e),
+		Wanted:      e.Wanted(),
 		Unsupported: append([]result.Unsupported{}, run.Unsupported...),
 		Contenders:  run.Contenders,
 		Steps:       run.Plan.Steps,

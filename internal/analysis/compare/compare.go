@@ -422,7 +422,7 @@ const tornPrefix = "samples.torn"
 // not measured.
 func faultTexts(e *analysis.Evidence) []string {
 	var texts []string
-	for _, f := range findings.Of(e, "corrupt_samples", "incomplete_run") {
+	for _, f := range findings.Each(e, "unreadable_file", "incomplete_run") {
 		if f.Severity != analysis.Info && !strings.HasPrefix(f.Text, tornPrefix) {
 			texts = append(texts, f.Text)
 		}
@@ -432,13 +432,13 @@ func faultTexts(e *analysis.Evidence) []string {
 
 // disturbances are the codes of findings that say that the machine, and not the contender,
 // may have caused a change.
-var disturbances = []string{"clock_step", "drift", "unstable_baseline", "bimodal_rounds", "steal_present", "busy_machine"}
+var disturbances = []string{"clock_step", "unsteady_rounds", "machine_busy"}
 
 // disturbed returns the codes of the disturbances that the run has.
 func disturbed(e *analysis.Evidence) []string {
 	var codes []string
-	for _, f := range findings.Of(e, disturbances...) {
-		if !slices.Contains(codes, f.Code) {
+	for _, f := range findings.Each(e, disturbances...) {
+		if f.Severity != analysis.Info && !slices.Contains(codes, f.Code) {
 			codes = append(codes, f.Code)
 		}
 	}

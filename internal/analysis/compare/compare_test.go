@@ -255,7 +255,7 @@ func TestDisturbedRun(t *testing.T) {
 		}
 	}
 	notes := strings.Join(compared(t, analysistest.Noisy(1, 6, 1, 1, 0.01), now, compare.Options{}).Notes, "\n")
-	if !strings.Contains(notes, "not at rest in the new run (unstable_baseline") || strings.Contains(notes, "old run") {
+	if !strings.Contains(notes, "not at rest in the new run (unsteady_rounds") || strings.Contains(notes, "old run") {
 		t.Errorf("notes: %s", notes)
 	}
 }
@@ -537,7 +537,7 @@ func TestDisturbedRepeat(t *testing.T) {
 		}
 	}
 	notes := strings.Join(compared(t, all[0], all[4], compare.Options{RepeatsOld: all[1:4], RepeatsNew: all[5:]}).Notes, "\n")
-	if !strings.Contains(notes, "not at rest in new run 3 (unstable_baseline") {
+	if !strings.Contains(notes, "not at rest in new run 3 (unsteady_rounds") {
 		t.Errorf("notes: %s", notes)
 	}
 }

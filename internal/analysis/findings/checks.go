@@ -150,7 +150,7 @@ func mtuWastes(e *evidence) []analysis.Finding {
 	for _, c := range contenders {
 		sent, overhead := found[c].Effective(), e.Overhead(c)
 		if left := under - sent - overhead; sent > 0 && c != e.Run.Baseline && float64(left) > analysis.MaxWaste*float64(under) {
-			list = append(list, analysis.Finding{Contender: c, Text: fmt.Sprintf(
+			list = append(list, analysis.Finding{Severity: analysis.Warn, Contender: c, Text: fmt.Sprintf(
 				"pods send packets of %d bytes at most on an underlay of %d: with %d bytes of encapsulation it could be %d", sent, under, overhead, under-overhead)})
 		}
 	}
@@ -170,10 +170,10 @@ func mtuTooLarge(e *evidence) []analysis.Finding {
 		case c == e.Run.Baseline:
 		case path > 0 && sent > path:
 			list = append(list, analysis.Finding{Contender: c, Text: fmt.Sprintf(
-				"pods send packets of up to %d bytes, but those of more than %d don't cross to another node whole", sent, path)})
+				"pods send packets of up to %d bytes, and packets of more than %d do not cross to another node whole", sent, path)})
 		case path == 0 && under > 0 && sent > under-overhead:
 			list = append(list, analysis.Finding{Severity: analysis.Warn, Contender: c, Text: fmt.Sprintf(
-				"pods send packets of up to %d bytes, and the underlay's %d less %d of encapsulation, as the catalogue has it, leave %d: larger ones should not cross to another node whole; nobody tried",
+				"pods send packets of up to %d bytes; the underlay's %d less %d of encapsulation leave %d (computed, not tried)",
 				sent, under, overhead, under-overhead)})
 		}
 	}
@@ -185,7 +185,7 @@ func linkMTU(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, c := range contenders {
 		if s := found[c]; s.MSS > 0 && s.Pod > s.Effective() {
-			list = append(list, analysis.Finding{Contender: c, Text: fmt.Sprintf(
+			list = append(list, analysis.Finding{Severity: analysis.Info, Contender: c, Text: fmt.Sprintf(
 				"the pods' interface shows an MTU of %d, and TCP's segments carry %d bytes: the path's MTU is %d", s.Pod, s.MSS, s.Effective())})
 		}
 	}

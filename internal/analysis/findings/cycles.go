@@ -39,13 +39,13 @@ func disturbedCycles(e *evidence) []analysis.Finding {
 	}
 	var list []analysis.Finding
 	for _, step := range e.Run.Plan.Steps {
-		if n := leftOut[step.ID]; n > 0 {
-			list = append(list, analysis.Finding{Step: step.ID, Text: fmt.Sprintf(
-				"%d of %d cycles were disturbed by the hypervisor or other processes and left out, for all contenders", n, all[step.ID])})
+		if n := leftOut[step.ID]; n > 0 && used[step.ID] == 0 {
+			list = append(list, analysis.Finding{Severity: analysis.Info, Step: step.ID, Text: fmt.Sprintf(
+				"%d of %d cycles were disturbed and left out, for all contenders", n, all[step.ID])})
 		}
 		if n := used[step.ID]; n > 0 {
 			list = append(list, analysis.Finding{Severity: analysis.Warn, Step: step.ID, Text: fmt.Sprintf(
-				"in %s so many cycles were disturbed by the hypervisor or other processes that all were used", unit.Plural(n, "round"))})
+				"in %s nearly all cycles were disturbed, and all were used", unit.Plural(n, "round"))})
 		}
 	}
 	return list
@@ -80,7 +80,7 @@ func busyIdleContenders(e *evidence) []analysis.Finding {
 		}
 		if sum > mostStanding {
 			list = append(list, analysis.Finding{Step: step, Text: fmt.Sprintf(
-				"the processes of contenders that stood idle used %s together while others had their slices, those of %s most: %s",
+				"%s together while others were measured, most of it by %s: %s",
 				unit.Format(sum, "CPU-s/s"), busiest, unit.Format(byStep[step][busiest], "CPU-s/s"))})
 		}
 	}

@@ -50,7 +50,7 @@ func TestFalseAlarms(t *testing.T) {
 				results++
 			}
 		}
-		for _, f := range report.Findings {
+		for _, f := range each(rec, analysis.Options{Traces: traces}) {
 			once[f.Code] = true
 			if f.Code == "better_than_baseline" {
 				better++
@@ -66,10 +66,8 @@ func TestFalseAlarms(t *testing.T) {
 		}
 	}
 	few("a false tier", alarms["tier"], alarmRuns, rules)
-	few("drift", alarms["drift"], alarmRuns, rules)
-	few("autocorrelated rounds", alarms["autocorrelated_rounds"], alarmRuns, rules)
-	few("bimodal rounds", alarms["bimodal_rounds"], alarmRuns, rules)
-	few("a change of level", alarms["level_step"]+alarms["warmup_not_over"], alarmRuns, rules)
+	few("noise that lasts", alarms["lasting_noise"], alarmRuns, rules)
+	few("drift or bimodal rounds", alarms["unsteady_rounds"], alarmRuns, 2*rules)
 	few("better than the baseline, by contender", better, results, rules/2)
 	if testing.Verbose() {
 		fmt.Println(alarms, better, results)

@@ -14,18 +14,17 @@ import (
 // This file has the rules that look at the figures of valid samples.
 
 const (
-	leastDrift      = 0.02 // of the figure, over all rounds
-	mostQuietSteal  = 0.02 // of the busy CPU time
-	mostIdleCPU     = 0.25 // CPUs busy, both nodes, when nothing is measured
-	mostSpread      = 1.3  // the baseline's largest round divided by its smallest
-	mostSpreadFew   = 1.1  // the same with too few rounds for an interval
-	mostLag         = 0.5  // of the latency at the same percentile
-	mostRetransmits = 0.01 // of the segments
-	leastBetter     = 0.02 // above the baseline, if there is an interval
-	leastBetterBare = 0.05 // above the baseline in every round, if there is no interval
-	leastBareRounds = 3    // without an interval
-	nearLineRate    = 0.95 // of the goodput ceiling
-	nearMaxRate     = 0.9  // of the step's bandwidth limit: on a busy machine the kernel paces to some per cent less
+	minDrift      = 0.02 // of the figure, over all rounds
+	maxQuietSteal = 0.02 // of the busy CPU time
+	maxIdleCPU    = 0.25 // CPUs busy, both nodes, when nothing is measured
+	maxSpread     = 1.3  // the baseline's largest round divided by its smallest
+	maxSpreadFew  = 1.1  // the same with too few rounds for an interval
+	maxLag        = 0.5  // of the latency at the same percentile
+	minBetter     = 0.02 // above the baseline, if there is an interval
+	minBetterBare = 0.05 // above the baseline in every round, if there is no interval
+	minBareRounds = 3    // without an interval
+	nearLineRate  = 0.95 // of the goodput ceiling
+	nearMaxRate   = 0.9  // of the step's bandwidth limit: on a busy machine the kernel paces to some per cent less
 )
 
 // isHeadline says whether the place's metric represents its step. CPU by request does not
@@ -38,9 +37,9 @@ func udpLoss(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, r := range e.Results {
 		if r.Metric == result.Loss && r.Median > analysis.MaxLoss {
-			text := fmt.Sprintf("%s%s of the datagrams were lost: goodput is not comparable", e.GroupPrefix(analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}), analysis.Percent(r.Median))
+			text := fmt.Sprintf("%s%s of the datagrams were lost", e.GroupPrefix(analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}), analysis.Percent(r.Median))
 			if r.Contender == e.Run.Baseline {
-				text += ", so that there are no ratios to it"
+				text += ": there are no ratios to it"
 			}
 			list = append(list, analysis.Finding{Contender: r.Contender, Step: r.Step, Text: text, Excluded: true})
 		}
@@ -71,7 +70,7 @@ func drift(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for i, adjusted := range stat.HolmTestable(p, least, e.Opt.Alpha) {
 		t := tests[i]
-		if adjusted <= e.Opt.Alpha && max(t.change, -t.change) >= leastDrift {
+		if adjusted <= e.Opt.Alpha && max(t.change, -t.change) >= minDrift {
 			list = append(list, analysis.Finding{Step: t.Step, Text: fmt.Sprintf("%s%s moved by %+.1f %% over %d rounds (p = %.2g)",
 				e.GroupPrefix(t.Group), t.Metric, 100*t.change, t.rounds, t.P)})
 		}
@@ -101,29 +100,29 @@ func pooled(contenders map[string]analysis.Series) []float64 {
 	return index
 }
 
-// mostSpreadOf returns the largest accepted spread of the baseline's rounds. It is smaller
+// maxSpreadOf returns the largest accepted spread of the baseline's rounds. It is smaller
 // with too few rounds for an interval, because then nothing else shows the uncertainty.
-func mostSpreadOf(e *evidence, rounds int) float64 {
+func maxSpreadOf(e *evidence, rounds int) float64 {
 	if rounds < stat.NeedsForInterval(e.Opt.Confidence) {
-		return mostSpreadFew
+		return maxSpreadFew
 	}
-	return mostSpread
+	return maxSpread
 }
 
 func unstableBaseline(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, at := range e.Places {
 		values := e.Figures[at][e.Run.Baseline].Values()
-		if !e.Usual(at) || len(values) == 0 {
+		if !e.IsMainMetric(at) || len(values) == 0 {
 			continue
 		}
 		low, high := slices.Min(values), slices.Max(values)
-		if low <= 0 || high/low <= mostSpreadOf(e, len(values)) {
+		if low <= 0 || high/low <= maxSpreadOf(e, len(values)) {
 			continue
 		}
 		metric, _ := result.LookupMetric(at.Metric)
 		list = append(list, analysis.Finding{Contender: e.Run.Baseline, Step: at.Step, Text: fmt.Sprintf(
-			"%s%s was between %s and %s (%.2f×) in %s, and every ratio here is to it: the machine or its neighbours disturbed the run, or TCP windows outgrew the CPU cache in some rounds", e.GroupPrefix(at.Group),
+			"%s%s of the baseline was between %s and %s (%.2f×) in %s", e.GroupPrefix(at.Group),
 			at.Metric, unit.Format(low, metric.Unit), unit.Format(high, metric.Unit), high/low, unit.Plural(len(values), "round"))})
 	}
 	return list
@@ -136,7 +135,7 @@ func stealPresent(e *evidence) []analysis.Finding {
 		stolen := s.Metrics[result.CPUClientSteal] + s.Metrics[result.CPUServerSteal]
 		worked, known := s.Metrics[result.CPUClient] // unknown if both sides had the same CPUs
 		busy := worked + s.Metrics[result.CPUServer] + stolen
-		if !known || busy <= 0 || stolen/busy < mostQuietSteal {
+		if !known || busy <= 0 || stolen/busy < maxQuietSteal {
 			continue
 		}
 		count++
@@ -148,7 +147,7 @@ func stealPresent(e *evidence) []analysis.Finding {
 		return nil
 	}
 	return []analysis.Finding{{Text: fmt.Sprintf("in %s of %d the hypervisor took %s or more of the busy CPU time, at most %s (%s, %s, round %d)",
-		unit.Plural(count, "valid sample"), len(e.Valid), analysis.Percent(mostQuietSteal), analysis.Percent(most), worst.Contender, worst.Step, worst.Round)}}
+		unit.Plural(count, "valid sample"), len(e.Valid), analysis.Percent(maxQuietSteal), analysis.Percent(most), worst.Contender, worst.Step, worst.Round)}}
 }
 
 func busyMachine(e *evidence) []analysis.Finding {
@@ -165,7 +164,7 @@ func busyMachine(e *evidence) []analysis.Finding {
 				}
 				return stat.Median(s.Values())
 			}
-			if cpu := busy(result.CPUClient) + busy(result.CPUServer); cpu >= mostIdleCPU {
+			if cpu := busy(result.CPUClient) + busy(result.CPUServer); cpu >= maxIdleCPU {
 				list = append(list, analysis.Finding{Contender: e.Run.Baseline, Step: step.ID,
 					Text: fmt.Sprintf("%sthe nodes were busy with %s when nothing was measured", e.GroupPrefix(g), unit.Format(cpu, "CPU-s/s"))})
 			}
@@ -174,44 +173,9 @@ func busyMachine(e *evidence) []analysis.Finding {
 	return list
 }
 
-func retransmitStorm(e *evidence) []analysis.Finding {
-	shares := map[spot][]float64{}
-	var order []spot
-	_, packets := e.Packets()
-	payload := func(contender string) (bytes int, seen string) {
-		if p := packets[contender]; p != nil && p.Effective() > analysis.TCPHeaders {
-			return p.Effective() - analysis.TCPHeaders, "as seen"
-		}
-		return e.Opt.MTU - analysis.TCPHeaders, "assumed"
-	}
-	for _, s := range e.Valid {
-		retransmits, counted := s.Metrics[result.Retransmits]
-		bytes, _ := payload(s.Contender)
-		segments := s.Metrics[result.Goodput] * float64(s.Elapsed) / 8 / float64(bytes)
-		if !counted || segments <= 0 {
-			continue
-		}
-		at := spotOf(s, "")
-		if shares[at] == nil {
-			order = append(order, at)
-		}
-		shares[at] = append(shares[at], retransmits/segments)
-	}
-	slices.SortStableFunc(order, func(a, b spot) int { return e.CompareSteps(a.Step, b.Step) })
-	var list []analysis.Finding
-	for _, at := range order {
-		if share := stat.Median(shares[at]); share > mostRetransmits {
-			bytes, seen := payload(at.Contender)
-			list = append(list, analysis.Finding{Contender: at.Contender, Step: at.Step, Text: fmt.Sprintf(
-				"%s%s of the segments were sent again (segments of %d bytes of payload, %s)", e.GroupPrefix(at.Group), analysis.Percent(share), bytes, seen)})
-		}
-	}
-	return list
-}
-
 func betterThanBaseline(e *evidence) []analysis.Finding {
-	found := map[spot]*analysis.Finding{}
-	var order []spot
+	found := map[findingKey]*analysis.Finding{}
+	var order []findingKey
 	for _, r := range e.Results {
 		g := analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}
 		if r.VsBaseline == nil || r.VsBaseline.Step != "" || !r.Ranked || !isHeadline(e, analysis.Place{Group: g, Step: r.Step, Metric: r.Metric}) {
@@ -222,7 +186,7 @@ func betterThanBaseline(e *evidence) []analysis.Finding {
 		if text == "" {
 			continue
 		}
-		at := spot{g, r.Contender, r.Step, ""}
+		at := findingKey{g, r.Contender, r.Step, ""}
 		if found[at] == nil {
 			order = append(order, at)
 			found[at] = &analysis.Finding{Severity: analysis.Info, Contender: r.Contender, Step: r.Step, Text: e.GroupPrefix(g) + "better than " + e.Run.Baseline + ": " + text}
@@ -251,16 +215,16 @@ func better(r analysis.Result, ratios []float64) (text string, sure bool) {
 	}
 	c := r.VsBaseline
 	if c.CI != nil {
-		if gain(c.Ratio) < leastBetter || gain(c.CI[0]) <= 0 || gain(c.CI[1]) <= 0 {
+		if gain(c.Ratio) < minBetter || gain(c.CI[0]) <= 0 || gain(c.CI[1]) <= 0 {
 			return "", false
 		}
 		return fmt.Sprintf("%s %.3f× (%.3f to %.3f)", r.Metric, c.Ratio, c.CI[0], c.CI[1]), true
 	}
-	if r.N < leastBareRounds || len(ratios) < leastBareRounds {
+	if r.N < minBareRounds || len(ratios) < minBareRounds {
 		return "", false
 	}
 	for _, ratio := range ratios {
-		if gain(ratio) < leastBetterBare {
+		if gain(ratio) < minBetterBare {
 			return "", false
 		}
 	}
@@ -273,9 +237,13 @@ func lineRateLimited(e *evidence) []analysis.Finding {
 		return nil
 	}
 	near := func(contender, step string) float64 { return nearLineRate * e.Ceiling(contender, step) }
-	return goodputLimited(e, 2, near, func(string) string {
-		return fmt.Sprintf("reach what a line rate of %v carries (%%s): the link was the limit", e.Opt.LineRate)
+	list := goodputLimited(e, 2, near, func(string) string {
+		return fmt.Sprintf("reach what a line rate of %v carries (%%s)", e.Opt.LineRate)
 	})
+	for i := range list {
+		list[i].Severity = analysis.Info
+	}
+	return list
 }
 
 func maxRateLimited(e *evidence) []analysis.Finding {
@@ -286,7 +254,7 @@ func maxRateLimited(e *evidence) []analysis.Finding {
 		return math.Inf(1)
 	}
 	return goodputLimited(e, 1, near, func(step string) string {
-		return fmt.Sprintf("reach the %v that the step may send (%%s): the figure is that limit, not what the network carries", unit.BitRate(e.Bandwidth(step)))
+		return fmt.Sprintf("reach the %v that the step may send (%%s)", unit.BitRate(e.Bandwidth(step)))
 	})
 }
 

@@ -1,26 +1,28 @@
 // Package findings lists what the reader of a report must know: each finding
 // has a code, a severity, a sentence and a next step. Its rules read the
 // evidence of one run and change nothing. Next: the table in findings.go, whose
-// words are in findings.yaml; the other files hold the rules by subject.
+// words are in findings.yaml, then gather.go; the other files hold the rules by subject.
 package findings
 
 import (
 	"cmp"
 	_ "embed"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/strictyaml"
 )
 
-// Kind is a kind of finding, or a reason code; docs/findings.md lists all of them.
+// Kind is a kind of finding, or a reason of invalid samples; docs/findings.md lists all of
+// them.
 type Kind struct {
 	Code     string
 	Severity string
-	Help     string // what causes the finding
-	Next     string // what the reader should do
+	Title    string   // what happened, for a finding of several places
+	Help     string   // what causes the finding
+	Next     string   // what the reader should do
+	Was      []string // codes of earlier versions, and reasons of samples, that it stands for
 }
 
 //go:embed findings.yaml
@@ -32,132 +34,125 @@ var words = sync.OnceValue(func() struct{ Findings, Reasons []Kind } {
 })
 
 // rules are the functions that find each kind, by code. A rule sets contender, step, round
-// and text. Code, severity and next step are those of the kind, unless the rule sets them.
-// A new kind needs a pure function, its line here, and its words in findings.yaml.
-var rules = map[string]func(e *evidence) []analysis.Finding{
-	"corrupt_samples":       corruptSamples,
-	"contender_failed":      contenderFailed,
-	"invalid_sample":        invalidSamples,
-	"spoiled_clock":         spoiledClocks,
-	"uneven_exclusion":      unevenExclusion,
-	"disturbed_cycles":      disturbedCycles,
-	"idle_contenders_busy":  busyIdleContenders,
-	"no_valid_sample":       noValidSample,
-	"missing_figure":        missingFigure,
-	"policy_not_enforced":   policyNotEnforced,
-	"plain_on_the_wire":     plainOnTheWire,
-	"mtu_too_large":         mtuTooLarge,
-	"check_failed":          checkFailed,
-	"incomplete_run":        incompleteRun,
-	"not_measured":          notMeasured,
-	"no_baseline":           noBaseline,
-	"zero_baseline":         zeroBaseline,
-	"clock_step":            clockStep,
-	"too_few_rounds":        tooFewRounds,
-	"emulated_kernel":       emulatedKernel,
-	"mixed_versions":        mixedVersions,
-	"above_ceiling":         aboveCeiling,
-	"udp_loss":              udpLoss,
-	"drift":                 drift,
-	"autocorrelated_rounds": autocorrelatedRounds,
-	"unstable_baseline":     unstableBaseline,
-	"bimodal_rounds":        bimodalRounds,
-	"scattered_rounds":      scatteredRounds,
-	"warmup_not_over":       warmupNotOver,
-	"steal_present":         stealPresent,
-	"busy_machine":          busyMachine,
-	"one_stall_tail":        oneStallTail,
-	"load_generator_late":   generatorLate,
-	"one_cpu_saturated":     oneCPUSaturated,
-	"empty_series":          emptySeries,
-	"recording_pause":       recordingPause,
-	analysis.TickAliased:    tickAliased,
-	"retransmit_storm":      retransmitStorm,
-	"better_than_baseline":  betterThanBaseline,
-	"mtu_wastes_underlay":   mtuWastes,
-	"lab_form_apart":        labFormApart,
-	"link_mtu_misleads":     linkMTU,
-	"line_rate_limited":     lineRateLimited,
-	"max_rate_limited":      maxRateLimited,
-	"level_step":            levelStep,
-	"bursty_series":         burstySeries,
-	"coarse_resolution":     coarseResolution,
-	"separate_groups":       separateGroups,
-	"policy_effect":         policyEffect,
-	"unknown_metric":        unknownMetric,
-	"note":                  notes,
+// and text, one finding for each place. Code, severity and next step are those of the kind,
+// unless the rule sets them. A new kind needs a pure function, its line here, and its words
+// in findings.yaml.
+var rules = []struct {
+	code string
+	find func(e *evidence) []analysis.Finding
+}{
+	{"unreadable_file", corruptSamples},
+	{"contender_failed", contenderFailed},
+	{"step_collapsed", collapsedSteps},
+	{"conntrack_full", fullConntrack},
+	{"result_missing", invalidSamples}, // sets the kind of the sample's reason
+	{"client_late", spoiledClocks},
+	{"client_late", generatorLate},
+	{"uneven_exclusion", unevenExclusion},
+	{"machine_busy", disturbedCycles},
+	{"machine_busy", stealPresent},
+	{"machine_busy", busyMachine},
+	{"idle_contenders_busy", busyIdleContenders},
+	{"result_missing", noValidSample},
+	{"result_missing", missingFigure},
+	{"policy_not_enforced", policyNotEnforced},
+	{"plain_on_the_wire", plainOnTheWire},
+	{"mtu_wrong", mtuTooLarge},
+	{"mtu_wrong", mtuWastes},
+	{"mtu_wrong", linkMTU},
+	{"check_failed", checkFailed},
+	{"incomplete_run", incompleteRun},
+	{"incomplete_run", notMeasured},
+	{"no_baseline", noBaseline},
+	{"no_baseline", zeroBaseline},
+	{"clock_step", clockStep},
+	{"too_few_rounds", tooFewRounds},
+	{"too_few_rounds", coarseResolution},
+	{"emulated_kernel", emulatedKernel},
+	{"other_version", mixedVersions},
+	{"other_version", unknownMetric},
+	{"above_ceiling", aboveCeiling},
+	{"udp_loss", udpLoss},
+	{"unsteady_rounds", unstableBaseline},
+	{"unsteady_rounds", bimodalRounds},
+	{"unsteady_rounds", scatteredRounds},
+	{"unsteady_rounds", drift},
+	{"lasting_noise", autocorrelatedRounds},
+	{"recording_gap", emptySeries},
+	{"recording_gap", recordingPause},
+	{"one_stall_tail", oneStallTail},
+	{"one_cpu_saturated", oneCPUSaturated},
+	{analysis.TickAliased, tickAliased},
+	{"retransmit_storm", retransmitStorm},
+	{"better_than_baseline", betterThanBaseline},
+	{"lab_form", labForm},
+	{"rate_limited", maxRateLimited},
+	{"rate_limited", lineRateLimited},
+	{"separate_groups", separateGroups},
+	{"policy_effect", policyEffect},
+	{"note", notes}, // sets the note's own code
 }
 
-// Kinds lists the kinds of finding in the order of reports.
+// Kinds lists the kinds of finding, the gravest first.
 func Kinds() []Kind { return slices.Clone(words().Findings) }
 
-// Reasons lists the known reason codes of invalid samples.
+// Reasons lists the known reason codes of invalid samples. They have no title and no next
+// step: KindOf has those.
 func Reasons() []Kind { return slices.Clone(words().Reasons) }
 
-// partUnreadable is the code of the only kind without a rule.
-const partUnreadable = "part_unreadable"
+// The codes of kinds that are looked for.
+const (
+	unreadable    = "unreadable_file"
+	resultMissing = "result_missing"
+)
+
+// KindOf returns the kind that a code names today: the code of a kind, a code of an earlier
+// version of cnibench, or the reason of an invalid sample. ok is false for any other code.
+func KindOf(code string) (kind Kind, ok bool) {
+	i := slices.IndexFunc(words().Findings, func(k Kind) bool { return k.Code == code || slices.Contains(k.Was, code) })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return words().Findings[i], true
+}
 
 // PartUnreadable returns the finding that a part of the run can't be read.
 func PartUnreadable(text string) analysis.Finding {
-	k := kindOf(words().Findings, partUnreadable)
-	return analysis.Finding{Severity: k.Severity, Code: k.Code, Text: text, Next: k.Next}
+	k, _ := KindOf(unreadable)
+	return analysis.Finding{Severity: k.Severity, Code: k.Code, Title: k.Title, Text: text, Next: "ls -l microvm", Count: 1}
 }
 
 // setupFailed is the reason code of samples whose contender did not come up.
 const setupFailed = "setup_failed"
 
-// nextOf returns the next step for a reason code.
-func nextOf(code string) string {
-	return cmp.Or(kindOf(words().Reasons, code).Next, "Read the samples' files under raw/.")
-}
-
-// kindOf returns the kind of that code; the zero Kind if the list has none.
-func kindOf(list []Kind, code string) Kind {
-	for _, k := range list {
-		if k.Code == code {
-			return k
-		}
-	}
-	return Kind{}
-}
-
-// asksForRun says whether the next step is to measure again.
-func asksForRun(next string) bool {
-	return strings.HasPrefix(next, "Run ") || strings.Contains(next, "run --resume")
-}
-
 // evidence is a run's evidence, with facts that several rules need.
 type evidence struct {
 	*analysis.Evidence
-	traced []traced      // by tracedSamples
-	levels []levelChange // by changesOfLevel
+	traced []traced // by tracedSamples
 }
 
-// Of returns the findings of all rules, or only of those with the codes, in the order of
-// findings.yaml.
-func Of(e *analysis.Evidence, codes ...string) []analysis.Finding {
-	all := tracedSamples(e)
-	facts := &evidence{e, all, changesOfLevel(e, all)}
+// Each returns what all rules found, or only those of kinds with the codes: a finding for
+// each place, in the order of the rules.
+func Each(e *analysis.Evidence, codes ...string) []analysis.Finding {
+	facts := &evidence{e, tracedSamples(e)}
 	list := []analysis.Finding{}
-	for _, k := range words().Findings {
-		if k.Code == partUnreadable || len(codes) > 0 && !slices.Contains(codes, k.Code) {
-			continue
-		}
-		for _, f := range rules[k.Code](facts) {
-			f.Code = cmp.Or(f.Code, k.Code)
-			f.Severity = cmp.Or(f.Severity, k.Severity)
-			f.Next = cmp.Or(f.Next, k.Next)
-			if e.Run.Arena == imported && asksForRun(f.Next) {
-				f.Next = importedNext
+	for _, r := range rules {
+		for _, f := range r.find(facts) {
+			if f.Code = cmp.Or(f.Code, r.code); len(codes) > 0 && !slices.Contains(codes, f.Code) {
+				continue
 			}
+			kind, known := KindOf(f.Code)
+			if !known {
+				kind, _ = KindOf(r.code) // a note has its own code
+			}
+			f.Severity = cmp.Or(f.Severity, kind.Severity)
+			f.Title, f.Count = kind.Title, 1
+			f.Next = nextStep(e, cmp.Or(f.Next, kind.Next), f)
 			list = append(list, f)
 		}
 	}
 	return list
 }
 
-// imported is the arena of runs that others measured and published.
-const (
-	imported     = "imported"
-	importedNext = "The figures are as they were published and can't be measured again here; read them with this in mind."
-)
+// Of returns the findings of a run, one for each kind and the ones of most weight first.
+func Of(e *analysis.Evidence) []analysis.Finding { return gather(e, Each(e)) }

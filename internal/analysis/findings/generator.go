@@ -39,7 +39,7 @@ func generatorLate(e *evidence) []analysis.Finding {
 	}
 	var list []analysis.Finding
 	for _, w := range order {
-		list = append(list, analysis.Finding{Step: w.step, Text: fmt.Sprintf("%srequests were sent late: %s; latency contains the client's own delay",
+		list = append(list, analysis.Finding{Severity: analysis.Warn, Step: w.step, Text: fmt.Sprintf("%srequests were sent late: %s; latency contains the client's own delay",
 			e.GroupPrefix(w.Group), strings.Join(parts[w], "; "))})
 	}
 	return list
@@ -52,7 +52,7 @@ func lag(e *evidence, lags, latencies analysis.Place, at string) string {
 	worst, share := 0.0, 0.0
 	for _, c := range e.Ordered(e.Figures[lags]) {
 		lag, latency := e.Headline(lags, c), e.Headline(latencies, c)
-		if !(latency > 0) || lag/latency < mostLag {
+		if !(latency > 0) || lag/latency < maxLag {
 			continue
 		}
 		late = append(late, c)

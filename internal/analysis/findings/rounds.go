@@ -16,12 +16,12 @@ import (
 // This file has the rules that compare the rounds of valid samples with each other.
 
 const (
-	leastApart     = 1.1  // upper group's median divided by the lower group's
-	mostCeiling    = 1.02 // of the goodput that line rate and headers allow
-	clockSlack     = 0.05 // s
-	coarseFrom     = 0.10 // smallest detectable difference, relative
-	mostContenders = 3    // contenders that one finding names
-	splitRounds    = 6    // fewest rounds in which two groups can be found
+	minApart      = 1.1  // upper group's median divided by the lower group's
+	maxCeiling    = 1.02 // of the goodput that line rate and headers allow
+	clockSlack    = 0.05 // s
+	coarseFrom    = 0.10 // smallest detectable difference, relative
+	maxContenders = 3    // contenders that one finding names
+	splitRounds   = 6    // fewest rounds in which two groups can be found
 )
 
 // missingFigure finds figures that most contenders have at a step, but not one of the
@@ -69,11 +69,11 @@ func aboveCeiling(e *evidence) []analysis.Finding {
 	var list []worstSample
 	for _, s := range e.Valid {
 		goodput, most := s.Metrics[result.Goodput], e.Ceiling(s.Contender, s.Step)
-		if goodput > mostCeiling*most {
+		if goodput > maxCeiling*most {
 			list = gatherWorst(list, s, goodput, fmt.Sprintf("%s of %s", unit.Format(goodput, "bit/s"), unit.Format(most, "bit/s")))
 		}
 	}
-	return worded(e, list, "goodput was above what the line rate, an MTU of "+fmt.Sprint(e.Opt.MTU)+" and the headers leave: at most %s")
+	return toFindings(e, list, "goodput was above what the line rate, an MTU of "+fmt.Sprint(e.Opt.MTU)+" and the headers leave: at most %s")
 }
 
 // bimodalRounds finds figures whose rounds lie in two groups. Holm's correction over all
@@ -94,7 +94,7 @@ func bimodalRounds(e *evidence) []analysis.Finding {
 	found := map[analysis.Place][]splitFigure{}
 	for i, adjusted := range stat.HolmTestable(p, least, e.Opt.Alpha) {
 		s := tests[i]
-		if adjusted > e.Opt.Alpha || stat.Median(s.High)-stat.Median(s.Low) < math.Log(leastApart) {
+		if adjusted > e.Opt.Alpha || stat.Median(s.High)-stat.Median(s.Low) < math.Log(minApart) {
 			continue
 		}
 		found[s.Place] = append(found[s.Place], s)
@@ -112,8 +112,8 @@ func bimodalRounds(e *evidence) []analysis.Finding {
 		if len(parts) == 1 {
 			f.Contender = found[at][0].contender
 		}
-		if rest := len(parts) - mostContenders; rest > 0 {
-			parts = append(parts[:mostContenders], "and "+unit.Plural(rest, "more contender"))
+		if rest := len(parts) - maxContenders; rest > 0 {
+			parts = append(parts[:maxContenders], "and "+unit.Plural(rest, "more contender"))
 		}
 		f.Text = fmt.Sprintf("%sthe rounds' %s lies in two groups: %s", e.GroupPrefix(at.Group), at.Metric, strings.Join(parts, "; "))
 		list = append(list, f)
@@ -168,7 +168,7 @@ func scatteredRounds(e *evidence) []analysis.Finding {
 			if c == e.Run.Baseline || len(values) < 2 || len(values) >= splitRounds || e.Lossy(at, c) {
 				continue
 			}
-			if low, high := slices.Min(values), slices.Max(values); low > 0 && high/low > mostSpread {
+			if low, high := slices.Min(values), slices.Max(values); low > 0 && high/low > maxSpread {
 				parts = append(parts, fmt.Sprintf("%s %s to %s (%.2f×)", c, unit.Format(low, metric.Unit), unit.Format(high, metric.Unit), high/low))
 				rounds = max(rounds, len(values))
 			}
@@ -176,8 +176,8 @@ func scatteredRounds(e *evidence) []analysis.Finding {
 		if len(parts) == 0 {
 			continue
 		}
-		if rest := len(parts) - mostContenders; rest > 0 {
-			parts = append(parts[:mostContenders], fmt.Sprintf("and %s", unit.Plural(rest, "more contender")))
+		if rest := len(parts) - maxContenders; rest > 0 {
+			parts = append(parts[:maxContenders], fmt.Sprintf("and %s", unit.Plural(rest, "more contender")))
 		}
 		list = append(list, analysis.Finding{Step: at.Step, Text: fmt.Sprintf("%sthe %d rounds' %s lies far apart: %s", e.GroupPrefix(at.Group), rounds, at.Metric, strings.Join(parts, ", "))})
 	}
@@ -221,66 +221,39 @@ func clockStep(e *evidence) []analysis.Finding {
 		"%s began before the one before it had ended, by %.3g s: the machine's clock was set back", unit.Plural(count, "sample"), most)}}
 }
 
-// coarseResolution says, for each figure, which difference to the baseline the rounds can
-// show for a typical contender, if that difference is large. If they cannot show any, it
-// says how many rounds would.
+// coarseResolution lists the figures of which the rounds can't show a difference of
+// coarseFrom to the baseline for a typical contender. Runs with too few rounds to show any
+// difference have the finding of tooFewRounds.
 func coarseResolution(e *evidence) []analysis.Finding {
-	var coarse, tooFew []string
-	rounds := 0
+	var coarse []string
 	for _, at := range e.Places {
-		if !e.Usual(at) && at.Row().Aspect != result.Cost {
+		if !e.IsMainMetric(at) && at.Row().Aspect != result.Cost {
 			continue
 		}
-		var shown, needed []float64
+		var shown []float64
 		for _, r := range e.Results {
-			if (analysis.Place{Group: analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}, Step: r.Step, Metric: r.Metric}) != at || r.Contender == e.Run.Baseline || !r.Ranked || r.RoundsFor5 == 0 {
-				continue
-			}
-			needed = append(needed, float64(r.RoundsFor5))
-			if r.MDD != nil {
+			if r.Place() == at && r.Contender != e.Run.Baseline && r.Ranked && r.MDD != nil {
 				shown = append(shown, *r.MDD)
 			}
 		}
-		name := e.GroupPrefix(at.Group) + at.Step + " " + at.Metric
-		most := int(math.Ceil(stat.Median(needed)))
-		switch typical := stat.Median(shown); {
-		case len(needed) == 0:
-		case len(shown) == 0:
-			tooFew = append(tooFew, name+" "+reachable(most))
-		case typical >= coarseFrom:
-			coarse = append(coarse, name+" "+analysis.Percent(typical))
-			rounds = max(rounds, most)
+		if typical := stat.Median(shown); typical >= coarseFrom {
+			coarse = append(coarse, e.GroupPrefix(at.Group)+at.Step+" "+at.Metric+" "+analysis.Percent(typical))
 		}
 	}
-	var list []analysis.Finding
-	if len(coarse) > 0 {
-		list = append(list, analysis.Finding{Text: fmt.Sprintf(
-			"the smallest difference to %s that these rounds would show in four of five runs, for a typical contender: %s; to show one of 5 %% in all of them: %s",
-			e.Run.Baseline, shortened(coarse), reachable(rounds))})
+	if len(coarse) == 0 {
+		return nil
 	}
-	if len(tooFew) > 0 {
-		list = append(list, analysis.Finding{Text: fmt.Sprintf(
-			"these rounds are too few for any difference to %s to be more than luck; for a typical contender to show one of 5 %% it takes: %s",
-			e.Run.Baseline, shortened(tooFew))})
+	text := fmt.Sprintf("differences of a typical contender to %s that these rounds would miss in one of five runs: up to %s", e.Run.Baseline, shortened(coarse))
+	if w := e.Wanted(); w != nil {
+		text += "; " + w.Text()
 	}
-	return list
+	return []analysis.Finding{{Severity: analysis.Info, Text: text}}
 }
 
-// mostRounds is the largest number of rounds that is worth suggesting.
-const mostRounds = 50
-
-// reachable returns the number of rounds in words.
-func reachable(rounds int) string {
-	if rounds > mostRounds {
-		return "out of reach on this machine"
-	}
-	return fmt.Sprintf("about %d rounds", rounds)
-}
-
-// shortened joins at most mostListed parts, and says how many more there are.
+// shortened joins at most maxListed parts, and says how many more there are.
 func shortened(parts []string) string {
-	if rest := len(parts) - mostListed; rest > 0 {
-		parts = append(parts[:mostListed:mostListed], fmt.Sprintf("and %d more", rest))
+	if rest := len(parts) - maxListed; rest > 0 {
+		parts = append(parts[:maxListed:maxListed], fmt.Sprintf("and %d more", rest))
 	}
 	return strings.Join(parts, "; ")
 }

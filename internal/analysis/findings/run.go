@@ -82,7 +82,7 @@ func zeroBaseline(e *evidence) []analysis.Finding {
 			}
 		}
 		if len(parts) > 0 {
-			list = append(list, analysis.Finding{Contender: e.Run.Baseline, Text: e.GroupPrefix(g) + "zero, so that there are no ratios to it: " + shortened(parts)})
+			list = append(list, analysis.Finding{Severity: analysis.Info, Contender: e.Run.Baseline, Text: e.GroupPrefix(g) + "zero, so that there are no ratios to it: " + shortened(parts)})
 		}
 	}
 	return list
@@ -109,27 +109,19 @@ func tooFewRounds(e *evidence) []analysis.Finding {
 	}
 	ranks := analysis.RoundsForRanks(contenders, e.Unpaired(), e.Opt.Alpha)
 	confidence := analysis.Percent(e.Opt.Confidence)
-	rounds := e.Rounds()
+	rounds, wanted := e.Rounds(), max(needs, ranks)
+	if w := e.Wanted(); w != nil {
+		wanted = w.Rounds
+	}
 	switch {
 	case len(e.Results) == 0:
 		return nil
 	case rounds < needs:
-		text := fmt.Sprintf("%s: an interval at %s needs %d", unit.Plural(rounds, "round"), confidence, needs)
-		if contenders > 1 {
-			text += fmt.Sprintf(", telling %d contenders apart %d", contenders, ranks)
-		}
-		return []analysis.Finding{{Text: text, Next: fmt.Sprintf("Run again with --rounds %d or more.", max(needs, ranks))}}
+		return []analysis.Finding{{Text: fmt.Sprintf("%s: an interval at %s needs %d; run %d", unit.Plural(rounds, "round"), confidence, needs, wanted)}}
 	case len(short) > 0:
-		if rest := len(short) - mostListed; rest > 0 {
-			short = append(short[:mostListed], fmt.Sprintf("and %d more", rest))
-		}
-		return []analysis.Finding{{
-			Text: fmt.Sprintf("fewer valid rounds than the %d that an interval at %s needs: %s", needs, confidence, strings.Join(short, ", ")),
-			Next: fmt.Sprintf("Run again with more than %d rounds, or mend what made samples invalid.", rounds)}}
+		return []analysis.Finding{{Text: fmt.Sprintf("fewer valid rounds than the %d that an interval at %s needs: %s", needs, confidence, shortened(short))}}
 	case contenders > 1 && rounds < ranks:
-		return []analysis.Finding{{
-			Text: fmt.Sprintf("%d rounds: telling %d contenders apart needs %d, so there are no groups", rounds, contenders, ranks),
-			Next: fmt.Sprintf("Run again with --rounds %d or more.", ranks)}}
+		return []analysis.Finding{{Text: fmt.Sprintf("%d rounds: letters for %d contenders need %d", rounds, contenders, ranks)}}
 	}
 	return nil
 }
@@ -153,16 +145,6 @@ func separateGroups(e *evidence) []analysis.Finding {
 	return []analysis.Finding{{Text: "compared separately: " + strings.Join(names, "; ")}}
 }
 
-func labFormApart(e *evidence) []analysis.Finding {
-	var list []analysis.Finding
-	for _, c := range e.Run.Contenders {
-		if c.Apart != "" {
-			list = append(list, analysis.Finding{Contender: c.ID, Text: "its lab form is not like the product: " + c.Apart})
-		}
-	}
-	return list
-}
-
 func mixedVersions(e *evidence) []analysis.Finding {
 	tools := e.Run.Tools(e.Samples)
 	if len(tools) < 2 {
@@ -179,4 +161,19 @@ func mixedVersions(e *evidence) []analysis.Finding {
 		parts = append(parts, fmt.Sprintf("%s took %s", tool, unit.Plural(count, "sample")))
 	}
 	return []analysis.Finding{{Text: "measured by several versions of cnibench: " + strings.Join(parts, ", ")}}
+}
+
+// labForm finds contenders whose lab form differs from its product, or was never compared
+// with it.
+func labForm(e *evidence) []analysis.Finding {
+	var list []analysis.Finding
+	for _, c := range e.Run.Contenders {
+		switch {
+		case c.Apart != "":
+			list = append(list, analysis.Finding{Contender: c.ID, Text: "compared with the product, " + c.Apart})
+		case c.Held == "no" && len(c.Own)+len(c.Reproduced) > 0 && c.Product != "" && !slices.Contains([]string{"kernel", "Kubernetes"}, c.Product) && c.ID != e.Run.Baseline:
+			list = append(list, analysis.Finding{Contender: c.ID, Text: "its lab form was never compared with the product"})
+		}
+	}
+	return list
 }

@@ -14,24 +14,24 @@ import (
 
 // This file has the rules about samples: faults of files, reasons, gaps and notes.
 
-// mostListed is the largest number of names in a text; further ones are only counted.
-const mostListed = 10
+// maxListed is the largest number of names in a text; further ones are only counted.
+const maxListed = 5
 
-// mostFaults is the largest number of faults of files that are listed, because every line
+// maxFaults is the largest number of faults of files that are listed, because every line
 // of a long file can be bad.
-const mostFaults = 1000
+const maxFaults = 1000
 
 func corruptSamples(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for i, f := range e.Faults {
-		if i == mostFaults {
+		if i == maxFaults {
 			return append(list, analysis.Finding{Text: fmt.Sprintf("%d further faults are not listed", len(e.Faults)-i)})
 		}
 		where := f.File
 		if f.Line > 0 {
 			where += " line " + strconv.Itoa(f.Line)
 		}
-		list = append(list, analysis.Finding{Code: f.Code, Text: where + ": " + f.Text, Next: nextOfFault(e, f)})
+		list = append(list, analysis.Finding{Text: where + ": " + f.Text, Next: nextOfFault(e, f)})
 	}
 	return list
 }
@@ -45,31 +45,31 @@ func nextOfFault(e *evidence, f result.Fault) string {
 	case f.Code != "":
 		return importedNext
 	}
-	return "Import the source again; this copy of it is damaged."
+	return "cnibench import # again: this copy of the source is damaged"
 }
 
-// spot is the key by which findings about samples are gathered.
-type spot struct {
+// findingKey is the key by which findings about samples are sampleGroup.
+type findingKey struct {
 	analysis.Group
 	Contender, Step, Code string
 }
 
-// spotOf returns the spot of a sample for a code, which may be "".
-func spotOf(s *result.Sample, code string) spot {
-	return spot{analysis.GroupOf(s), s.Contender, s.Step, code}
+// keyOf returns the findingKey of a sample for a code, which may be "".
+func keyOf(s *result.Sample, code string) findingKey {
+	return findingKey{analysis.GroupOf(s), s.Contender, s.Step, code}
 }
 
-// gathered is the samples of a spot.
-type gathered struct {
-	spot
+// sampleGroup is the samples of a findingKey.
+type sampleGroup struct {
+	findingKey
 	texts map[int]string // by round
 }
 
-// gather collects the reasons that reasonsOf returns for each sample, by the spot that
+// groupSamples collects the reasons that reasonsOf returns for each sample, by the findingKey that
 // where returns. It is ordered by step and contender.
-func gather(e *evidence, reasonsOf func(s *result.Sample) []result.Reason, where func(s *result.Sample, code string) spot) []gathered {
-	index := map[spot]int{}
-	var list []gathered
+func groupSamples(e *evidence, reasonsOf func(s *result.Sample) []result.Reason, where func(s *result.Sample, code string) findingKey) []sampleGroup {
+	index := map[findingKey]int{}
+	var list []sampleGroup
 	for i := range e.Samples {
 		s := &e.Samples[i]
 		for _, reason := range reasonsOf(s) {
@@ -78,7 +78,7 @@ func gather(e *evidence, reasonsOf func(s *result.Sample) []result.Reason, where
 			if !known {
 				i = len(list)
 				index[at] = i
-				list = append(list, gathered{at, map[int]string{}})
+				list = append(list, sampleGroup{at, map[int]string{}})
 			}
 			texts := list[i].texts
 			switch text, has := texts[s.Round]; {
@@ -89,38 +89,32 @@ func gather(e *evidence, reasonsOf func(s *result.Sample) []result.Reason, where
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b gathered) int {
-		return cmp.Or(e.CompareSteps(a.Step, b.Step), e.CompareContenders(a.Contender, b.Contender),
-			cmp.Compare(a.Kernel, b.Kernel), cmp.Compare(a.Underlay, b.Underlay), cmp.Compare(a.Code, b.Code))
-	})
+	slices.SortStableFunc(list, func(a, b sampleGroup) int { return e.compareKeys(a.findingKey, b.findingKey) })
 	return list
 }
 
-// finding makes a finding of the gathered texts, and says in which rounds they occurred.
-// The same text of several rounds appears once.
-func (g gathered) finding(e *evidence, head string) analysis.Finding {
+// compareKeys compares by step, contender, group and code.
+func (e *evidence) compareKeys(a, b findingKey) int {
+	return cmp.Or(e.CompareSteps(a.Step, b.Step), e.CompareContenders(a.Contender, b.Contender),
+		cmp.Compare(a.Kernel, b.Kernel), cmp.Compare(a.Underlay, b.Underlay), cmp.Compare(a.Code, b.Code))
+}
+
+// finding makes a finding of the texts, and says in how many rounds they occurred. If the
+// rounds' texts differ, it has that of the first.
+func (g sampleGroup) finding(e *evidence, head string) analysis.Finding {
 	f := analysis.Finding{Contender: g.Contender, Step: g.Step}
-	var texts []string
-	roundsOf := map[string][]int{} // by text
 	rounds := analysis.SortedKeys(g.texts)
-	for _, round := range rounds {
-		text := g.texts[round]
-		if roundsOf[text] == nil {
-			texts = append(texts, text)
-		}
-		roundsOf[text] = append(roundsOf[text], round)
+	text, differ := g.texts[rounds[0]], false
+	for _, round := range rounds[1:] {
+		differ = differ || g.texts[round] != text
 	}
 	if len(rounds) == 1 {
 		f.Round = rounds[0]
 	}
-	parts := make([]string, len(texts))
-	for i, text := range texts {
-		parts[i] = text
-		if len(texts) > 1 {
-			parts[i] = analysis.RoundsText(roundsOf[text]) + ": " + text
-		}
+	if differ {
+		text = fmt.Sprintf("round %d: %s", rounds[0], text)
 	}
-	f.Text = fmt.Sprintf("%s%s in %s of %d: %s", e.GroupPrefix(g.Group), head, analysis.RoundsText(rounds), e.Rounds(), strings.Join(parts, "; "))
+	f.Text = fmt.Sprintf("%s%s in %s: %s", e.GroupPrefix(g.Group), head, countOf(rounds, e.Rounds()), text)
 	return f
 }
 
@@ -128,10 +122,10 @@ func (g gathered) finding(e *evidence, head string) analysis.Finding {
 // invalid because of it.
 func contenderFailed(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
-	for _, g := range gather(e, func(s *result.Sample) []result.Reason {
+	for _, g := range groupSamples(e, func(s *result.Sample) []result.Reason {
 		return only(s.Reasons, func(code string) bool { return code == setupFailed })
-	}, func(s *result.Sample, _ string) spot {
-		return spot{Group: analysis.GroupOf(s), Contender: s.Contender}
+	}, func(s *result.Sample, _ string) findingKey {
+		return findingKey{Group: analysis.GroupOf(s), Contender: s.Contender}
 	}) {
 		f := g.finding(e, "did not come up")
 		f.Excluded = true
@@ -160,25 +154,30 @@ func orUnknown(reasons []result.Reason) []result.Reason {
 
 func invalidSamples(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
-	for _, g := range gather(e, func(s *result.Sample) []result.Reason {
+	for _, g := range groupSamples(e, func(s *result.Sample) []result.Reason {
 		if s.Verdict == result.Valid {
 			return nil
 		}
 		return only(orUnknown(s.Reasons), func(code string) bool { return code != setupFailed })
-	}, spotOf) {
+	}, keyOf) {
 		f := g.finding(e, "left out")
-		f.Code, f.Next, f.Excluded = g.Code, nextOf(g.Code), true
+		f.Excluded = true
+		f.Code = resultMissing
+		if kind, known := KindOf(g.Code); known {
+			f.Code = kind.Code
+		}
+		f.Severity = analysis.Error
 		list = append(list, f)
 	}
 	return list
 }
 
 func noValidSample(e *evidence) []analysis.Finding {
-	taken, valid, notUp := map[spot]int{}, map[spot]int{}, map[spot]int{}
-	var order []spot
+	taken, valid, notUp := map[findingKey]int{}, map[findingKey]int{}, map[findingKey]int{}
+	var order []findingKey
 	for i := range e.Samples {
 		s := &e.Samples[i]
-		at := spotOf(s, "")
+		at := keyOf(s, "")
 		if taken[at] == 0 {
 			order = append(order, at)
 		}
@@ -190,7 +189,7 @@ func noValidSample(e *evidence) []analysis.Finding {
 			notUp[at]++
 		}
 	}
-	slices.SortStableFunc(order, func(a, b spot) int {
+	slices.SortStableFunc(order, func(a, b findingKey) int {
 		return cmp.Or(e.CompareSteps(a.Step, b.Step), e.CompareContenders(a.Contender, b.Contender))
 	})
 	var list []analysis.Finding
@@ -199,7 +198,7 @@ func noValidSample(e *evidence) []analysis.Finding {
 	}
 	for _, at := range order {
 		if valid[at] == 0 && notUp[at] < taken[at] { // if no sample was up, contender_failed says so
-			list = append(list, analysis.Finding{Contender: at.Contender, Step: at.Step, Excluded: true,
+			list = append(list, analysis.Finding{Contender: at.Contender, Step: at.Step, Excluded: true, Consequence: true,
 				Text: fmt.Sprintf("%sno valid sample of %d", e.GroupPrefix(at.Group), taken[at])})
 		}
 	}
@@ -233,7 +232,7 @@ func notMeasured(e *evidence) []analysis.Finding {
 		if entry.ID == e.Run.Baseline {
 			text += ratioSteps(e, steps)
 		}
-		list = append(list, analysis.Finding{Contender: entry.ID, Text: text})
+		list = append(list, analysis.Finding{Severity: analysis.Info, Contender: entry.ID, Text: text})
 	}
 	return list
 }
@@ -279,9 +278,6 @@ func incompleteRun(e *evidence) []analysis.Finding {
 		return nil
 	}
 	f := analysis.Finding{Text: fmt.Sprintf("%d of %d planned samples are missing: %s", lacking, planned, firstMissing(e, sealed, lacking))}
-	if slices.ContainsFunc(e.Faults, func(f result.Fault) bool { return f.Next == result.MendLine }) {
-		f.Next = "Mend samples.jsonl first, as corrupt_samples says, then go on with `cnibench run --resume DIR`."
-	}
 	return []analysis.Finding{f}
 }
 
@@ -302,7 +298,7 @@ func gaps(plan *result.Plan) int {
 }
 
 // firstMissing names the first planned samples that are not sealed. It stops after
-// mostListed, because a plan can be very large.
+// maxListed, because a plan can be very large.
 func firstMissing(e *evidence, sealed map[result.Key]bool, lacking int) string {
 	var names []string
 	plan := &e.Run.Plan
@@ -320,8 +316,8 @@ func firstMissing(e *evidence, sealed map[result.Key]bool, lacking int) string {
 			if key.Round = round; sealed[key] {
 				continue
 			}
-			if len(names) == mostListed {
-				return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), lacking-mostListed)
+			if len(names) == maxListed {
+				return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), lacking-maxListed)
 			}
 			names = append(names, fmt.Sprintf("%s %s round %d", key.Contender, key.Step, round))
 		}
@@ -380,5 +376,5 @@ func unknownMetric(e *evidence) []analysis.Finding {
 		return nil
 	}
 	slices.Sort(e.Unknown)
-	return []analysis.Finding{{Text: "metrics that are not shown: " + strings.Join(e.Unknown, ", ")}}
+	return []analysis.Finding{{Severity: analysis.Info, Text: "metrics that are not shown: " + strings.Join(e.Unknown, ", ")}}
 }

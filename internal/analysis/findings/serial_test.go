@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testutil/analysistest"
 )
@@ -35,8 +34,8 @@ func TestAutocorrelatedRounds(t *testing.T) {
 			}
 		}
 		n := 0
-		for _, f := range assemble.Report(rec, analysis.Options{}).Findings {
-			if f.Code == "autocorrelated_rounds" {
+		for _, f := range each(rec, analysis.Options{}) {
+			if f.Code == "lasting_noise" {
 				n++
 			}
 		}

@@ -16,23 +16,23 @@ import (
 
 // spoiledClocks lists the clocks that are left out of valid samples.
 func spoiledClocks(e *evidence) []analysis.Finding {
-	clocks := map[spot][]string{}
+	clocks := map[findingKey][]string{}
 	var list []analysis.Finding
-	for _, g := range gather(e, func(s *result.Sample) []result.Reason {
+	for _, g := range groupSamples(e, func(s *result.Sample) []result.Reason {
 		if s.Verdict != result.Valid || len(s.Spoiled) == 0 {
 			return nil
 		}
-		at := spotOf(s, "")
+		at := keyOf(s, "")
 		clocks[at] = nil
 		for _, spoiled := range s.Spoiled {
 			clocks[at] = append(clocks[at], spoiled.Clock)
 		}
 		return s.Spoiled[0].Reasons // all clocks have the same reasons
-	}, spotOf) {
-		at := g.spot
+	}, keyOf) {
+		at := g.findingKey
 		at.Code = ""
 		f := g.finding(e, analysis.AndList(clocks[at])+" left out")
-		f.Code, f.Excluded = g.Code, true
+		f.Severity, f.Excluded = analysis.Warn, true
 		list = append(list, f)
 	}
 	return list
@@ -156,8 +156,8 @@ func unevenExclusion(e *evidence) []analysis.Finding {
 			parts = append(parts, fmt.Sprintf("%s %d of %d", contender, s.counts[k], s.tries[k]))
 		}
 		list = append(list, analysis.Finding{Step: s.step, Text: fmt.Sprintf(
-			"%sdo not compare %s left out more often of some than of others (p = %.2g), so that unlike rounds are left; these count: %s",
-			e.GroupPrefix(s.Group), what, p[i], strings.Join(parts, ", "))})
+			"%sdo not compare %s excluded for some more often than for others (p = %.2g). Valid: %s",
+			e.GroupPrefix(s.Group), what, p[i], shortened(parts))})
 	}
 	return list
 }

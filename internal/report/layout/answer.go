@@ -3,6 +3,7 @@ package layout
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -16,9 +17,8 @@ import (
 // come from package analysis.
 
 const (
-	minPairs  = 3    // a ratio from fewer pairs is not shown
-	maxNamed  = 4    // names in a sentence; more are counted
-	poorShare = 0.10 // share of dropped samples from which the run's quality is poor
+	minPairs = 3 // a ratio from fewer pairs is not shown
+	maxNamed = 4 // names in a sentence; more are counted
 )
 
 // Answer returns sentences: for each group a verdict on each answer column, then the
@@ -40,18 +40,42 @@ func (v *View) Answer() []string {
 	if len(v.Groups) == 0 {
 		return []string{"No valid sample: there is nothing to compare. The findings say why."}
 	}
-	sentences = append(sentences, v.quality())
-	if v.Run.Unpaired {
-		return append(sentences, "Next: others measured this, and it can't be measured again here; cnibench run compares on a machine of your own.")
-	}
-	if causes := v.Causes(); len(causes) > 0 && causes[0].next != "" && causes[0].Severity != analysis.Info {
-		next := strings.TrimSuffix(causes[0].next, ".")
-		if i := slices.IndexFunc(causes, func(c Cause) bool { return c.words == tooFewRounds }); i > 0 && !strings.Contains(next, "rounds") {
-			next += "; then " + causes[i].next
-		}
-		sentences = append(sentences, "Next: "+next+".")
+	sentences = append(v.alarms(), sentences...)
+	sentences = append(sentences, v.precision())
+	if next := v.next(); next != "" {
+		sentences = append(sentences, next)
 	}
 	return sentences
+}
+
+// alarms returns a sentence for each finding that must not be overlooked, whatever the usual
+// columns are: steps that collapsed, and full connection tracking tables.
+func (v *View) alarms() []string {
+	var list []string
+	for _, f := range v.TopFindings() {
+		if f.Code == "step_collapsed" || f.Code == "conntrack_full" {
+			list = append(list, strings.TrimSuffix(FindingLine(&f), ".")+".")
+		}
+	}
+	return list
+}
+
+// next returns the next step: that of an alarm, or else what more rounds would show.
+func (v *View) next() string {
+	for _, f := range v.TopFindings() {
+		if f.Severity == analysis.Error && f.Next != "" && !v.Run.Unpaired {
+			return "Next: " + f.Next
+		}
+	}
+	if v.Wanted == nil {
+		return ""
+	}
+	command := "cnibench run --suite " + v.Run.Suite
+	if v.Run.Arena == "kube" || v.Run.Arena == "microvm" {
+		command += " --arena " + v.Run.Arena
+	}
+	text := v.Wanted.Text()
+	return fmt.Sprintf("Next: %s: %s --rounds %d", strings.ToUpper(text[:1])+text[1:], command, v.Wanted.Rounds)
 }
 
 // AnswerColumns returns the headline's columns for the answer: those of the aspects
@@ -324,35 +348,64 @@ func (v *View) StepName(id string) string {
 	return id
 }
 
-// quality says how far the run can be trusted, with the main reasons.
-func (v *View) quality() string {
-	dropped, planned := dropped(v)
-	level, reasons := "good", []string{}
-	for _, c := range v.Causes() {
-		switch {
-		case c.spoils == "":
-			continue
-		case c.poor && (dropped > 0 || c.words != starved): // a starved CPU that dropped no sample only spoiled clocks
-			level = "poor"
-		case level == "good":
-			level = "fair"
-		}
-		reasons = append(reasons, c.spoils)
+// unusable is the smallest difference that a figure would miss from which the figure is not
+// usable.
+const unusable = 0.30
+
+// precision says, for each of the headline's figures and for the tail, which differences
+// the run would miss.
+func (v *View) precision() string {
+	var parts []string
+	if n, all := dropped(v); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d samples dropped", n, all))
 	}
-	if dropped > 0 {
-		reasons = append([]string{fmt.Sprintf("%d of %d samples dropped", dropped, planned)}, reasons...)
-		if level == "good" {
-			level = "fair"
+	for i := range v.Groups {
+		g := &v.Groups[i]
+		columns := Headline(g, v.Steps)
+		for _, c := range Headline(g, v.Steps) {
+			if row, _ := result.LookupMetric(c.Metric); row.Aspect == result.Typical { // the tail is not in the headline if it is not usable
+				if tail := g.columns(c.Step, result.OfAspect(result.Tail)...); len(tail) > 0 && !slices.Contains(columns, tail[0]) {
+					columns = append(columns, tail[0])
+				}
+			}
 		}
-		if float64(dropped) >= poorShare*float64(planned) {
-			level = "poor"
+		prefix := ""
+		if len(v.Groups) > 1 {
+			prefix = g.Title() + ", "
+		}
+		for _, c := range columns {
+			if text := g.precisionOf(c); text != "" {
+				parts = append(parts, prefix+c.Head()+": "+text)
+			}
 		}
 	}
-	if len(reasons) == 0 {
-		return "Run quality: good."
+	if len(parts) == 0 {
+		return "Precision: too few rounds to know it."
 	}
-	return "Run quality: " + level + ": " + strings.Join(reasons[:min(len(reasons), 3)], "; ") + "."
+	return "Precision: " + strings.Join(parts, "; ") + "."
 }
+
+// precisionOf says which differences of a typical contender to the baseline a column would
+// miss in one of five runs; "" if the rounds are too few to know.
+func (g *Group) precisionOf(c Column) string {
+	var shown []float64
+	for _, one := range g.Contenders {
+		if f := g.Figure(one.ID, c); f != nil && f.Ranked && f.MDD != nil && f.VsBaseline != nil {
+			shown = append(shown, *f.MDD)
+		}
+	}
+	if len(shown) == 0 {
+		return ""
+	}
+	slices.Sort(shown)
+	if middle := shown[len(shown)/2]; middle < unusable {
+		return "differences under " + wholePercent(middle) + " would be missed"
+	}
+	return "not usable here"
+}
+
+// wholePercent returns a share as a per cent rounded up, such as "11 %".
+func wholePercent(share float64) string { return fmt.Sprintf("%.0f %%", math.Ceil(100*share-1e-9)) }
 
 // dropped returns the number of invalid samples, and of all samples.
 func dropped(v *View) (dropped, all int) {

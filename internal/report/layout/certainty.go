@@ -56,14 +56,9 @@ func (g *Group) closeOf(c Column) string {
 		least = far
 		text = fmt.Sprintf("%s and %s are %s apart, and these rounds show a difference of %s",
 			f.Contender, f.Closest.Contender, analysis.Percent(far-1), analysis.Percent(*f.Closest.MDD))
-		if n := f.Closest.RoundsFor5; n > 0 && *f.Closest.MDD > wantedDifference {
-			text += fmt.Sprintf("; one of 5 %% takes about %d rounds", n)
-		}
 	}
 	return text
 }
-
-const wantedDifference = 0.05
 
 // Certainty returns a sentence for each column for which errorOf or closeOf returns a text.
 func (g *Group) Certainty(columns []Column) []string {

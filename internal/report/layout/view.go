@@ -103,8 +103,12 @@ func (v *View) group(at Site) *Group {
 	}
 	g := Group{Site: at, figures: map[figureKey]*analysis.Result{}, InPhase: map[string]bool{}}
 	for _, f := range v.Findings {
-		if f.Code == analysis.TickAliased && f.Part == at.Part {
-			g.InPhase[f.Step] = true
+		if f.Code != analysis.TickAliased || f.Part != at.Part {
+			continue
+		}
+		g.InPhase[f.Step] = true
+		for _, place := range f.Places {
+			g.InPhase[place.Step] = true
 		}
 	}
 	from := Origin(v.Report, at.Part)

@@ -191,20 +191,6 @@ func (g *Group) Title() string {
 	return strings.Join(parts, ", ")
 }
 
-// Place returns the contender, step and round of a finding.
-func Place(f analysis.Finding) string {
-	var parts []string
-	for _, s := range []string{f.Contender, f.Step} {
-		if s != "" {
-			parts = append(parts, s)
-		}
-	}
-	if f.Round > 0 {
-		parts = append(parts, fmt.Sprintf("round %d", f.Round))
-	}
-	return strings.Join(parts, ", ")
-}
-
 var severities = []string{"error", "warn", "info"}
 
 // BySeverity returns the findings, the gravest first.
@@ -228,21 +214,23 @@ func splitNotes(findings []analysis.Finding) (others, notes []analysis.Finding) 
 	return others, notes
 }
 
-// KindsOf groups the findings by severity and code, the gravest first, and
-// counts those of level info.
-func KindsOf(findings []analysis.Finding) (kinds [][]analysis.Finding, infos int) {
-	for _, f := range BySeverity(findings) {
-		if f.Severity == "info" {
-			infos++
-		}
-		i := slices.IndexFunc(kinds, func(k []analysis.Finding) bool { return k[0].Severity == f.Severity && k[0].Code == f.Code })
-		if i < 0 {
-			kinds = append(kinds, []analysis.Finding{f})
-			continue
-		}
-		kinds[i] = append(kinds[i], f)
+// TopFindings returns the findings but the workloads' notes, the gravest first. A missing
+// sample is left out if another finding says why it is missing.
+func (v *View) TopFindings() []analysis.Finding {
+	list, _ := splitNotes(v.Findings)
+	return BySeverity(list)
+}
+
+// FindingLine returns a finding in one line: what was found, where, and what to do.
+func FindingLine(f *analysis.Finding) string {
+	words := f.Text
+	if f.Count <= 1 && f.Place() != "" {
+		words = f.Place() + ": " + words
 	}
-	return kinds, infos
+	if f.Title != "" && f.Count <= 1 && !f.Note {
+		words = f.Title + ": " + words
+	}
+	return words
 }
 
 // Unable is a group of contenders that cannot run for the same reason.

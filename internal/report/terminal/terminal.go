@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	MaxWidth    = 100 // sentences of more columns than this are harder to read, not easier
-	maxRoom     = 140 // tables may take more
-	minWidth    = 40
-	columnGap   = 2
-	MaxFinding  = 300 // characters of a finding; the other formats have all of it
-	shownCauses = 3   // causes of findings; the page has all
+	MaxWidth      = 100 // sentences of more columns than this are harder to read, not easier
+	maxRoom       = 140 // tables may take more
+	minWidth      = 40
+	columnGap     = 2
+	MaxText       = 300 // characters of a difference between runs; the other formats have all of it
+	shownFindings = 4   // the page has all
 )
 
 // manual is where the page with the method is found.
@@ -236,31 +236,23 @@ func (t *Writer) columnCells(g *layout.Group, c layout.Column) []string {
 	return cells
 }
 
-// findings prints the gravest causes, a line for each.
+// findings prints the findings of most weight, each with its next step. None is cut off.
 func (t *Writer) findings() {
-	causes := t.Causes()
+	list := t.TopFindings()
 	if len(t.Findings) == 0 {
 		return
 	}
 	t.Line(t.Paint(Bold, "Findings"))
-	for _, c := range causes[:min(len(causes), shownCauses)] {
-		t.WrapAfter(t.Paint(severityColor[c.Severity], pretty.Pad(text.SafeLine(c.Severity), 6, ' ')), 6, pretty.Snip(c.Line(), MaxFinding, "…"))
+	for _, f := range list[:min(len(list), shownFindings)] {
+		t.WrapAfter(t.Paint(severityColor[f.Severity], pretty.Pad(text.SafeLine(f.Severity), 6, ' ')), 6, text.SafeLine(layout.FindingLine(&f)))
+		if f.Next != "" {
+			t.WrapAfter("      "+t.Paint(Dim, "→ "), 8, text.SafeLine(f.Next))
+		}
 	}
-	if rest := len(t.Findings) - shown(causes); rest > 0 {
+	if len(t.Findings) > min(len(list), shownFindings) {
 		t.WrapAfter("      ", 6, t.Paint(Dim, fmt.Sprintf("All %d findings are on the page and in --format json.", len(t.Findings))))
 	}
 	t.Line("")
-}
-
-// shown counts the findings that the printed causes describe completely.
-func shown(causes []layout.Cause) int {
-	n := 0
-	for _, c := range causes[:min(len(causes), shownCauses)] {
-		if len(c.Findings) == 1 {
-			n++
-		}
-	}
-	return n
 }
 
 func (t *Writer) unsupported() {
