@@ -19,30 +19,30 @@ import (
 //go:embed bpf/calico.o
 var calicoObject []byte
 
-// calicoL3Object is the same for devices without an Ethernet header.
+// calicoL3Object holds the same programs for devices without an Ethernet header.
 //
 //go:embed bpf/calico_l3.o
 var calicoL3Object []byte
 
-// calicoEBPF is shared by the pieces of Calico's eBPF dataplane: on every node the
-// maps of bpf/calico.c, which Felix would fill.
+// calicoEBPF is shared by the pieces of Calico's eBPF dataplane. It holds every node's maps of
+// bpf/calico.c, which Felix fills in the product.
 type calicoEBPF struct {
 	nodes  map[*wire.Node]*calicoNode
 	socket *sockets // nil until there is a Service mechanism
-	pods   uint32   // given out so far
+	pods   uint32   // numbers given to pods so far
 }
 
 type calicoNode struct {
-	*ebpf.Collection // the uplink's programs and all the node's maps
+	*ebpf.Collection // the uplink's programs and all maps of the node
 	services         calicoServices
 }
 
-// calicoServices are a node's maps of Services, and the entries written into them.
+// calicoServices holds a node's maps of Services and the entries written to them.
 type calicoServices struct {
 	frontends, backends *ebpf.Map
 
 	keys []calicoFrontendKey
-	last uint32 // number given out: none is used twice
+	last uint32 // last number given; no number is used twice
 }
 
 // The structures of bpf/calico.c.
@@ -68,21 +68,21 @@ const (
 	calicoInPool   = 8
 )
 
-// calicoGateway is the pods' gateway on every node, and calicoMAC the address
-// of the node's side of every pod (cni-plugin/pkg/dataplane/linux).
+// calicoGateway is the pods' gateway on every node; calicoMAC is the MAC address of the node's
+// end of every pod's link (cni-plugin/pkg/dataplane/linux).
 var (
 	calicoGateway = netip.MustParseAddr("169.254.1.1")
 	calicoMAC     = net.HardwareAddr{0xee, 0xee, 0xee, 0xee, 0xee, 0xee}
 )
 
-// calicoBoth are the programs of both directions.
+// calicoBoth lists the programs of both directions.
 var calicoBoth = []string{"to_host", "from_host"}
 
 func calicoNodeOf(c *ebpf.Collection) *calicoNode {
 	return &calicoNode{Collection: c, services: calicoServices{frontends: c.Maps["frontends"], backends: c.Maps["backends"]}}
 }
 
-// shared returns the node's maps, for programs that come later.
+// shared returns the node's maps, for programs that are loaded later.
 func (n *calicoNode) shared() map[string]*ebpf.Map {
 	shared := map[string]*ebpf.Map{}
 	for name, m := range n.Maps {
@@ -101,8 +101,8 @@ var CalicoVeth = wire.Attach{
 		wire.Share(f, c)
 		f.OnDown(c.close)
 		return f.OnUplinks(ctx, func(n *wire.Node, h *netlink.Handle, uplink netlink.Link) error {
-			// All nodes' sockets are in one control group, so one map remembers what they
-			// connected to.
+			// The sockets of all nodes are in one control group, so one map holds the
+			// addresses that they connected to.
 			shared := map[string]*ebpf.Map{}
 			if first := c.nodes[f.Nodes[0]]; first != nil {
 				shared["socket_flows"] = first.Maps["socket_flows"]
@@ -129,7 +129,7 @@ var CalicoVeth = wire.Attach{
 	Plug: calicoPlug,
 }
 
-// calicoPrograms attaches both directions' programs to an interface.
+// calicoPrograms attaches the programs of both directions to an interface.
 func calicoPrograms(h *netlink.Handle, index int, programs *ebpf.Collection) error {
 	if err := classify(h, index, netlink.HANDLE_MIN_INGRESS, "to_host", programs.Programs["to_host"]); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (c *calicoEBPF) close() error {
 	return nil
 }
 
-// calicoOf returns what the attachment ptp-ebpf shares.
+// calicoOf returns what the attachment ptp-ebpf shares with other pieces.
 func calicoOf(f *wire.Fabric, piece string) (*calicoEBPF, error) {
 	c, ok := wire.Shared[*calicoEBPF](f)
 	if !ok {
@@ -218,9 +218,9 @@ func calicoPlug(_ context.Context, f *wire.Fabric, pod *wire.Pod, _ wire.Params)
 	return addr, nil
 }
 
-// calicoNeighbour tells the pod its gateway's MAC address. In Calico the node
-// answers for it (proxy_arp), which it does only with a default route, and the
-// lab's nodes have none.
+// calicoNeighbour writes the gateway's MAC address into the pod's neighbour table. In Calico the
+// node answers ARP for the gateway (proxy_arp). A node does so only if it has a default route,
+// and the lab's nodes have none.
 func calicoNeighbour(pod *wire.Pod) error {
 	h, err := pod.NS.Netlink()
 	if err != nil {
@@ -241,7 +241,7 @@ func calicoNeighbour(pod *wire.Pod) error {
 	return nil
 }
 
-// CalicoDevice attaches the programs to a further device of the node.
+// CalicoDevice attaches the programs to another device of the node.
 var CalicoDevice = wire.Transport{
 	Name:    "ebpf-device",
 	Summary: "eBPF programs of Calico at a tunnel's device, as at the uplink",
@@ -271,8 +271,8 @@ var CalicoDevice = wire.Transport{
 	},
 }
 
-// CalicoService is Calico's load balancer: for TCP when a socket connects, for the
-// rest at tc.
+// CalicoService is Calico's load balancer: it translates TCP when a socket connects, other
+// protocols at tc.
 var CalicoService = wire.Service{
 	Name:    "ebpf-nat",
 	Summary: "Services in eBPF maps: TCP when a socket connects, the rest per packet at tc (Calico)",
@@ -287,8 +287,8 @@ var CalicoService = wire.Service{
 	},
 }
 
-// Sync implements Proxy. The program at sockets looks at the first node's maps,
-// as each node's programs all look at one set.
+// Sync implements Proxy. The program at sockets uses the first node's maps. All programs of a
+// node use one set of maps.
 func (c *calicoEBPF) Sync(ctx context.Context, f *wire.Fabric, table []wire.ServicePort) error {
 	return f.Parallel(ctx, func(ctx context.Context, n *wire.Node) error { return c.nodes[n].services.sync(ctx, table) })
 }
@@ -301,8 +301,8 @@ func (c *calicoEBPF) Forget(ctx context.Context, f *wire.Fabric) error {
 	return forgetMaps(ctx, f, func(n *wire.Node) *ebpf.Collection { return c.nodes[n].Collection }, "conntrack")
 }
 
-// sync makes the table the only Services of a node: backends first, then what
-// leads to them (felix/bpf/proxy/syncer.go).
+// sync replaces all Services of a node by those of the table. It writes backends before the
+// entries that point to them (felix/bpf/proxy/syncer.go).
 func (s *calicoServices) sync(ctx context.Context, table []wire.ServicePort) error {
 	if err := s.clear(); err != nil {
 		return err

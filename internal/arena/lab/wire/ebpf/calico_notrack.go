@@ -14,13 +14,12 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// calicoBypass is the mark of a packet that both ends of its connection have
-// let through (bpf/calico.c, MARK_BYPASS).
+// calicoBypass is the mark of a packet of a connection that the programs at both ends have
+// accepted (bpf/calico.c, MARK_BYPASS).
 const calicoBypass = 0x03000000
 
-// CalicoNotrack keeps what a node forwards out of the kernel's connection
-// tracking: the programs at tc have tracked it. They are Felix's rules in the
-// raw table (felix/rules/static.go, StaticBPFModeRawChains, with
+// CalicoNotrack exempts the packets that a node forwards from the kernel's connection tracking,
+// because the programs at tc track them. Its rules are Felix's in the raw table (felix/rules/static.go, StaticBPFModeRawChains, with
 // BPFHostConntrackBypass), without those for packets that it masquerades.
 var CalicoNotrack = wire.Transport{
 	Name:    "ebpf-notrack",
@@ -43,7 +42,7 @@ func notrackForwarded(n *wire.Node) error {
 	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "cnibench-raw"})
 	chain := c.AddChain(&nftables.Chain{Name: "prerouting", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw})
 	for _, rule := range [][]expr.Any{
-		{ // The program at the next interface sees a packet that no other has seen.
+		{ // Clear the mark, so that the next interface's program treats the packet as new.
 			&expr.Meta{Key: expr.MetaKeyMARK, Register: unix.NFT_REG_1},
 			&expr.Cmp{Op: expr.CmpOpEq, Register: unix.NFT_REG_1, Data: binaryutil.NativeEndian.PutUint32(calicoBypass)},
 			&expr.Immediate{Register: unix.NFT_REG_1, Data: binaryutil.NativeEndian.PutUint32(0)},

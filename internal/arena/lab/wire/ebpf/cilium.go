@@ -21,22 +21,22 @@ import (
 //go:embed bpf/cilium.o
 var ciliumObject []byte
 
-// cilium is shared by the pieces of Cilium's datapath: on every node
-// the maps of bpf/cilium.c, which an agent would fill, and the settings that
-// an agent would compile into the programs.
+// cilium is shared by the pieces of Cilium's datapath. It holds every node's maps of
+// bpf/cilium.c, which the agent fills in the product, and the settings that the agent compiles
+// into the programs.
 type cilium struct {
 	settings map[string]any
 	nodes    map[*wire.Node]*ciliumNode
-	tunnel   bool     // set by the transport; else routes
+	tunnel   bool     // set by the transport; false: routes
 	socket   *sockets // nil: Services at tc
-	hubble   string   // who reads flow events
-	pods     uint32   // given out so far
+	hubble   string   // the reader of flow events
+	pods     uint32   // numbers given to pods so far
 }
 
 type ciliumNode struct {
 	*ebpf.Collection                // the node's own programs and all its maps
-	constants        map[string]any // of the node, for programs that come later
-	observer         *observer      // nil: nobody reads its flow events
+	constants        map[string]any // of the node, for programs that are loaded later
+	observer         *observer      // nil if nobody reads the node's flow events
 	services         serviceMaps
 }
 
@@ -69,7 +69,7 @@ type (
 	}
 )
 
-// firstIdentity is the first that Cilium gives out itself.
+// firstIdentity is the first identity that is not reserved.
 const firstIdentity = 256
 
 // Reserved identities (pkg/identity/numericidentity.go).
@@ -90,7 +90,7 @@ var CiliumVeth = wire.Attach{
 
 var ciliumParams = []string{"host-routing", "kube-proxy-replacement", "masquerade", "monitor-aggregation", "monitor-interval", "hubble"}
 
-// ciliumOf returns what the attachments of Cilium share.
+// ciliumOf returns what the pieces of Cilium share.
 func ciliumOf(f *wire.Fabric, piece string) (*cilium, error) {
 	c, ok := wire.Shared[*cilium](f)
 	if !ok {
@@ -99,7 +99,7 @@ func ciliumOf(f *wire.Fabric, piece string) (*cilium, error) {
 	return c, nil
 }
 
-// ciliumSetup takes the settings; the transport loads the nodes' programs.
+// ciliumSetup reads the settings; the transport loads the nodes' programs.
 func ciliumSetup(_ context.Context, f *wire.Fabric, p wire.Params) error {
 	aggregation := map[string]uint32{"none": 0, "low": 1, "medium": 3, "maximum": 4}
 	level, known := aggregation[p.Text("monitor-aggregation", "medium")]
@@ -115,18 +115,18 @@ func ciliumSetup(_ context.Context, f *wire.Fabric, p wire.Params) error {
 		"node_port":      p.Bool("kube-proxy-replacement", false),
 		"masquerade":     p.Bool("masquerade", false),
 		"per_packet_lb":  true,
-		"notify":         true, // also when nobody reads (TraceNotification)
+		"notify":         true, // even if nobody reads them (TraceNotification)
 		"aggregation":    level,
 		"report_seconds": uint32(p.Int("monitor-interval", 5)),
 	}
 	if !p.Bool("kube-proxy-replacement", false) {
-		c.settings["snat"] = uint32(1) // the agent makes no such map
+		c.settings["snat"] = uint32(1) // without this map, as in the agent
 	}
 	wire.Share(f, c)
 	f.OnDown(c.close)
 	for _, n := range f.Nodes {
-		// As the agent sets them (pkg/datapath/loader/base.go): replies may
-		// come by another interface than the kernel's routes say.
+		// As the agent does (pkg/datapath/loader/base.go): replies may arrive on another
+		// interface than the kernel's routes expect.
 		if err := n.NS.SetSysctl("net.ipv4.conf.all.rp_filter", "0"); err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (c *cilium) close() error {
 	return nil
 }
 
-// load loads the node's own programs, and with them its maps.
+// load loads the node's own programs and its maps.
 func (c *cilium) load(n *wire.Node, programs []string, uplink, tunnel int) (*ciliumNode, error) {
 	constants := map[string]any{"tunnel_mode": c.tunnel, "tunnel_device": uint32(tunnel), "uplink": uint32(uplink)}
 	loaded, err := loadEBPF(ciliumObject, programs, c.with(constants), nil)
@@ -156,7 +156,7 @@ func (c *cilium) load(n *wire.Node, programs []string, uplink, tunnel int) (*cil
 	}
 	node := &ciliumNode{Collection: loaded, constants: constants, services: serviceMapsOf(loaded)}
 	c.nodes[n] = node
-	// The node's own addresses are endpoints too; the other nodes' are known.
+	// The node's own addresses are endpoints too; those of other nodes are remote identities.
 	host := ciliumEndpoint{Host: 1, Identity: ciliumHost}
 	for _, a := range []netip.Addr{n.Addr.Addr(), ciliumRouter(n)} {
 		if err := node.Maps["endpoints"].Put(a.As4(), host); err != nil {
@@ -176,7 +176,7 @@ func (c *cilium) load(n *wire.Node, programs []string, uplink, tunnel int) (*cil
 	return node, err
 }
 
-// with returns the settings together with further constants.
+// with returns the settings and further constants.
 func (c *cilium) with(constants ...map[string]any) map[string]any {
 	all := maps.Clone(c.settings)
 	for _, set := range constants {
@@ -185,7 +185,7 @@ func (c *cilium) with(constants ...map[string]any) map[string]any {
 	return all
 }
 
-// remote enters an identity into the node's address cache.
+// remote writes the identity of a remote prefix into the node's address cache.
 func (n *ciliumNode) remote(p netip.Prefix, identity uint32, tunnel netip.Addr) error {
 	r := ciliumRemote{Identity: identity}
 	if tunnel.IsValid() {
@@ -198,11 +198,11 @@ func (n *ciliumNode) remote(p netip.Prefix, identity uint32, tunnel netip.Addr) 
 // its pods (cilium_host).
 func ciliumRouter(n *wire.Node) netip.Addr { return wire.GatewayOf(n.PodCIDR) }
 
-// podDevice makes the pair of interfaces and returns the node's, and the
-// pod's MAC address.
+// podDevice makes a pair of interfaces and returns the node's end and the MAC address of the
+// pod's end.
 type podDevice func(h *netlink.Handle, name string, pod *wire.Pod, mtu int) (node netlink.Link, mac net.HardwareAddr, attach func(*ebpf.Program) error, err error)
 
-// podInterface is the pod's end.
+// podInterface is the name of the pod's end.
 const podInterface = "eth0"
 
 func vethDevice(h *netlink.Handle, name string, pod *wire.Pod, mtu int) (netlink.Link, net.HardwareAddr, func(*ebpf.Program) error, error) {
@@ -222,8 +222,8 @@ func vethDevice(h *netlink.Handle, name string, pod *wire.Pod, mtu int) (netlink
 	}, nil
 }
 
-// ciliumPlug makes a pod an endpoint. The pod gets an interface with two programs,
-// and every node's maps the entries that its agent would write for the pod.
+// ciliumPlug makes a pod an endpoint. It gives the pod an interface with two programs, and writes
+// the entries into every node's maps that the node's agent would write.
 func ciliumPlug(f *wire.Fabric, pod *wire.Pod, device podDevice) (addr netip.Addr, err error) {
 	c, err := ciliumOf(f, "attachment")
 	if err != nil {
@@ -258,7 +258,7 @@ func ciliumPlug(f *wire.Fabric, pod *wire.Pod, device podDevice) (addr netip.Add
 		return addr, err
 	}
 	f.OnDown(func() error { programs.Close(); return nil })
-	for egress := range uint8(2) { // no policy: everybody both ways
+	for egress := range uint8(2) { // no policy: all peers are allowed in both directions
 		if err := programs.Maps["policy"].Put(ciliumPolicyKey{Length: 40, Egress: egress}, ciliumPolicy{}); err != nil {
 			return addr, fmt.Errorf("policy: %w", err)
 		}
@@ -282,7 +282,7 @@ func ciliumPlug(f *wire.Fabric, pod *wire.Pod, device podDevice) (addr netip.Add
 	if err := attach(programs.Programs["from_container"]); err != nil {
 		return addr, err
 	}
-	if !c.tunnel && c.settings["host_routing"] == false { // other nodes' packets come through the stack
+	if !c.tunnel && c.settings["host_routing"] == false { // packets of other nodes arrive through the kernel's stack
 		if err := classify(h, index, netlink.HANDLE_MIN_EGRESS, "from_stack", programs.Programs["from_stack"]); err != nil {
 			return addr, err
 		}
@@ -290,7 +290,7 @@ func ciliumPlug(f *wire.Fabric, pod *wire.Pod, device podDevice) (addr netip.Add
 	if err := h.LinkSetUp(link); err != nil {
 		return addr, err
 	}
-	// The node's own way to its pods, which in Cilium goes through cilium_host.
+	// The node's own route to the pod; in Cilium it goes through cilium_host.
 	if len(mac) > 0 {
 		if err := h.NeighSet(&netlink.Neigh{LinkIndex: index, State: netlink.NUD_PERMANENT, Type: unix.RTN_UNICAST, IP: addr.AsSlice(), HardwareAddr: mac}); err != nil {
 			return addr, fmt.Errorf("neighbour: %w", err)
@@ -313,8 +313,8 @@ func mac6(m net.HardwareAddr) (a [6]byte) {
 	return a
 }
 
-// shared returns the node's maps, for programs that come later: all but those
-// which every endpoint has for itself.
+// shared returns the node's maps, for programs that are loaded later, without those that each
+// endpoint has for itself.
 func (n *ciliumNode) shared() map[string]*ebpf.Map {
 	shared := map[string]*ebpf.Map{}
 	for name, m := range n.Maps {

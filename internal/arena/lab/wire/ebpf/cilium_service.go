@@ -25,8 +25,8 @@ import (
 //go:embed bpf/sock.o
 var sockObject []byte
 
-// CiliumService is Cilium's load balancer: at tc in the pod's own program, or at
-// the socket.
+// CiliumService is Cilium's load balancer. It works at tc in the pod's own program, or when a
+// socket connects.
 var CiliumService = wire.Service{
 	Name:    "ebpf",
 	Summary: "Services in eBPF maps, served when a socket connects or per packet at tc (Cilium)",
@@ -56,8 +56,8 @@ var CiliumService = wire.Service{
 
 type ciliumProxy struct{ *cilium }
 
-// Sync implements Proxy. The programs at sockets look at the first node's maps,
-// as each node's programs all look at one set.
+// Sync implements Proxy. The programs at sockets use the first node's maps. All programs of a
+// node use one set of maps.
 func (p *ciliumProxy) Sync(ctx context.Context, f *wire.Fabric, table []wire.ServicePort) error {
 	return f.Parallel(ctx, func(ctx context.Context, n *wire.Node) error { return p.nodes[n].services.sync(ctx, table) })
 }
@@ -89,14 +89,14 @@ type (
 	}
 )
 
-// serviceMaps are the maps of bpf/service.h, and the entries written into them.
+// serviceMaps holds the maps of bpf/service.h and the entries written to them.
 type serviceMaps struct {
 	services, backends, reverse *ebpf.Map
 
 	keys    []serviceKey
 	numbers []uint32 // of backends
 	indexes []uint32 // of Services
-	last    uint32   // number given out: none is used twice
+	last    uint32   // last number given; no number is used twice
 }
 
 // bigPort returns the port in network byte order.
@@ -175,16 +175,15 @@ func (m *serviceMaps) clear() error {
 	return errors.Join(errs...)
 }
 
-// sockets are programs attached to the control group that the lab's processes
-// are in. They serve the lab's namespaces only, and the kernel lets go of them
-// when this process ends.
+// sockets holds programs attached to the control group of the lab's processes. They act on the
+// lab's namespaces only. The kernel detaches them when this process ends.
 type sockets struct {
 	*ebpf.Collection
 	links []link.Link
 }
 
-// atSockets attaches the named programs of an object. The programs use the shared
-// maps in place of the object's maps of the same names.
+// atSockets attaches the named programs of an object. They use the shared maps instead of the
+// object's maps of the same names.
 func atSockets(f *wire.Fabric, object []byte, programs map[string]ebpf.AttachType, shared map[string]*ebpf.Map) (_ *sockets, err error) {
 	s := &sockets{}
 	defer func() {
@@ -216,7 +215,7 @@ func atSockets(f *wire.Fabric, object []byte, programs map[string]ebpf.AttachTyp
 	return s, nil
 }
 
-// serve makes the sockets of a namespace find the Services.
+// serve makes the programs act on the sockets of a namespace.
 func (s *sockets) serve(box *linux.NetNS) error {
 	return box.Do(func() error {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -243,9 +242,8 @@ func (s *sockets) close() error {
 	return errors.Join(errs...)
 }
 
-// ownControlGroup mounts the hierarchy of control groups v2 in the lab's own
-// mount namespace and returns the folder of the group that this process, and
-// with it every process of the lab, is in. done takes the mount away.
+// ownControlGroup mounts control groups v2 in the lab's own mount namespace and returns the
+// folder of the group that holds this process and every process of the lab. done unmounts.
 func ownControlGroup(dir string) (group string, done func(), err error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

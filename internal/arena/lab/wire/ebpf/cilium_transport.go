@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// CiliumVXLAN is Cilium's tunnel: one device without a peer, to which the
-// pods' programs say where each packet goes.
+// CiliumVXLAN makes Cilium's tunnel: one device without a fixed peer. The pods' programs set each
+// packet's destination.
 var CiliumVXLAN = wire.Transport{
 	Name:    "ebpf-vxlan",
 	Summary: "one VXLAN device a node that takes the peer from eBPF programs (Cilium's tunnel mode)",
@@ -52,9 +52,8 @@ var CiliumVXLAN = wire.Transport{
 	},
 }
 
-// CiliumRoutes is Cilium's native routing between nodes of one segment: each
-// node has a route per other node (autoDirectNodeRoutes), which the programs
-// look up.
+// CiliumRoutes makes Cilium's native routing between nodes of one segment. Each node has a route
+// to each other node's pods (autoDirectNodeRoutes); the programs look the routes up.
 var CiliumRoutes = wire.Transport{
 	Name:    "ebpf-routes",
 	Summary: "a route per node that eBPF programs look up and follow past the node's stack (Cilium's native routing)",
@@ -76,9 +75,8 @@ var CiliumRoutes = wire.Transport{
 	},
 }
 
-// CiliumWireGuard has the programs at the uplink send the tunnel's packets
-// through the device of the encryption piece, whose mark says what it has
-// encrypted.
+// CiliumWireGuard makes the programs at the uplink send the tunnel's packets through the
+// encryption piece's device. That device marks the packets that it has encrypted.
 var CiliumWireGuard = wire.Transport{
 	Name:    "ebpf-wireguard",
 	Summary: "an eBPF program at the uplink that sends the tunnel's packets through a WireGuard device (Cilium)",
@@ -108,9 +106,9 @@ var CiliumWireGuard = wire.Transport{
 	},
 }
 
-// atUplink attaches the node's programs where Cilium needs any at its devices:
-// without kube-proxy replacement it does not (pkg/option/config.go,
-// AreDevicesRequired); ciliumWireGuard brings its own.
+// atUplink attaches the node's programs to the uplink if Cilium needs them there. Without
+// kube-proxy replacement it does not (pkg/option/config.go, AreDevicesRequired), and
+// CiliumWireGuard attaches its own.
 func (c *cilium) atUplink(h *netlink.Handle, uplink netlink.Link, node *ciliumNode) error {
 	if c.settings["node_port"] != true {
 		return nil

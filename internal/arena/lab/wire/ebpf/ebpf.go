@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package ebpf has the pieces whose datapath is eBPF programs: those of Cilium and
-// of Calico. bpf/ holds the programs' sources and objects. Next: cilium.go, calico.go.
+// Package ebpf holds the pieces whose datapath is eBPF programs: those of Cilium and Calico.
+// bpf/ holds the programs' sources and objects. Next: cilium.go, calico.go.
 package ebpf
 
 import (
@@ -27,7 +27,7 @@ import (
 
 // RefusedError is an eBPF program that the running kernel's verifier refused.
 type RefusedError struct {
-	Program string // as the C source names it
+	Program string // its name in the C source
 	Kernel  string // release
 	Log     string // the last lines of the verifier's log
 	Err     error
@@ -39,16 +39,16 @@ func (e *RefusedError) Error() string {
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Remedy returns what would help.
+// Remedy returns what the user can do.
 func (e *RefusedError) Remedy() string {
 	return "run it with another kernel (--arena microvm), and report this kernel and the verifier's words"
 }
 
-// verifierLines is how many lines of the verifier's log an error shows: the refusal
-// and the instructions before it.
+// verifierLines is the number of lines of the verifier's log that an error shows: the refusal and
+// the instructions before it.
 const verifierLines = 6
 
-// objectSpec reads a compiled object.
+// objectSpec parses a compiled object.
 func objectSpec(object []byte) (*ebpf.CollectionSpec, error) {
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
@@ -97,14 +97,14 @@ func loadEBPF(object []byte, programs []string, constants map[string]any, shared
 	return c, nil
 }
 
-// refused turns a verifier's refusal into words.
+// refused returns a *RefusedError if the verifier refused a program, else err.
 func refused(err error, programs []string) error {
 	var verifier *ebpf.VerifierError
 	if !errors.As(err, &verifier) {
 		return fmt.Errorf("eBPF: %w", err)
 	}
 	name := strings.Join(programs, ", ")
-	for _, p := range programs { // the library's error says which one
+	for _, p := range programs { // the library's error names the program
 		if strings.Contains(err.Error(), "program "+p+":") {
 			name = p
 		}
@@ -136,8 +136,8 @@ func empty(m *ebpf.Map) error {
 	return nil
 }
 
-// forgetMaps has every node forget its connections: those of the named maps,
-// and those of the kernel where it has connection tracking.
+// forgetMaps deletes every node's tracked connections: those of the named maps, and those of the
+// kernel's connection tracking, if there is one.
 func forgetMaps(ctx context.Context, f *wire.Fabric, of func(n *wire.Node) *ebpf.Collection, names ...string) error {
 	return f.Parallel(ctx, func(_ context.Context, n *wire.Node) error {
 		for _, name := range names {
@@ -154,8 +154,8 @@ func forgetMaps(ctx context.Context, f *wire.Fabric, of func(n *wire.Node) *ebpf
 	})
 }
 
-// classify attaches a program to the interface's ingress (what it receives)
-// or egress by clsact, as Cilium 1.15 and Calico 3.27 do.
+// classify attaches a program to the ingress (received packets) or egress of an interface by
+// clsact, as Cilium 1.15 and Calico 3.27 do.
 func classify(h *netlink.Handle, ifindex int, parent uint32, name string, p *ebpf.Program) error {
 	qdisc := &netlink.GenericQdisc{
 		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: ifindex, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT},
@@ -174,8 +174,8 @@ func classify(h *netlink.Handle, ifindex int, parent uint32, name string, p *ebp
 	return nil
 }
 
-// podLink configures the interface as a pod sees it: its own /32 and everything else
-// through a gateway that answers ARP for itself.
+// podLink configures the pod's interface: a /32 address, and a default route through a gateway
+// that answers ARP itself.
 func podLink(pod *wire.Pod, name string, addr, gateway netip.Addr, mtu int) error {
 	h, err := pod.NS.Netlink()
 	if err != nil {

@@ -19,15 +19,15 @@ import (
 	"github.com/cilium/ebpf/perf"
 )
 
-// The settings of hubble: who reads the datapath's flow events.
+// The values of setting hubble: the reader of the datapath's flow events.
 const (
-	hubbleOff   = "off"   // nobody: the datapath offers them all the same
-	hubbleAgent = "agent" // Hubble in the agent keeps the last ones
-	hubbleRelay = "relay" // and a relay takes every one from it
+	hubbleOff   = "off"   // nobody; the datapath writes them anyway
+	hubbleAgent = "agent" // Hubble in the agent, which keeps the last ones
+	hubbleRelay = "relay" // the same, and a relay reads all of them from it
 )
 
 const (
-	eventPages = 64   // pages a CPU, as the monitor's buffer (pkg/monitor/agent)
+	eventPages = 64   // pages for each CPU, as in the monitor's buffer (pkg/monitor/agent)
 	flowBuffer = 4095 // flows that Hubble keeps (hubble-event-buffer-capacity)
 )
 
@@ -43,11 +43,11 @@ type hubbleFlow struct {
 	TCPFlags            uint8
 }
 
-// observer reads a node's events in a goroutine of this process, so its CPU
-// time is the machine's, though bound to no node's CPUs.
+// observer reads a node's events in a goroutine of this process. Its CPU time counts for the
+// machine, but it is not bound to the node's CPUs.
 type observer struct {
 	events *perf.Reader
-	relay  chan []byte // nil: no relay
+	relay  chan []byte // nil if there is no relay
 	done   sync.WaitGroup
 
 	flows [flowBuffer]hubbleFlow
@@ -95,13 +95,13 @@ func (o *observer) read() {
 		if text, err := json.Marshal(flow); err == nil {
 			select {
 			case o.relay <- text:
-			default: // a slow relay loses flows, it does not hold the agent up
+			default: // a slow relay loses flows and does not delay the agent
 			}
 		}
 	}
 }
 
-// forward does the work of the relay, which decodes the flows for its own clients.
+// forward does the relay's work: it decodes the flows for its own clients.
 func (o *observer) forward() {
 	for text := range o.relay {
 		var flow hubbleFlow
@@ -127,7 +127,7 @@ type flowEvent struct {
 	Original          [16]byte
 }
 
-// parseFlow reads an event and the beginning of its packet.
+// parseFlow decodes an event and the beginning of its packet.
 func parseFlow(r io.Reader) (hubbleFlow, error) {
 	var e flowEvent
 	if err := binary.Read(r, binary.NativeEndian, &e); err != nil {

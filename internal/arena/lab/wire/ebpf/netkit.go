@@ -25,9 +25,9 @@ var CiliumNetkit = wire.Attach{
 	},
 }
 
-// netkitDevice makes a netkit pair in L3 mode, which knows no ARP. What has no
-// program yet is dropped (pkg/datapath/connector/netkit.go of cilium/cilium
-// v1.16: policy blackhole on the pod's side).
+// netkitDevice makes a netkit pair in L3 mode, which has no ARP. An end without a program drops
+// all packets (pkg/datapath/connector/netkit.go of cilium/cilium v1.16: policy blackhole on the
+// pod's end).
 func netkitDevice(f *wire.Fabric) podDevice {
 	return func(h *netlink.Handle, name string, pod *wire.Pod, mtu int) (netlink.Link, net.HardwareAddr, func(*ebpf.Program) error, error) {
 		attrs := netlink.NewLinkAttrs()
@@ -44,7 +44,7 @@ func netkitDevice(f *wire.Fabric) podDevice {
 			return nil, nil, nil, err
 		}
 		return node, nil, func(p *ebpf.Program) error {
-			// The index is looked up in the namespace of the calling thread.
+			// The kernel looks the index up in the namespace of the calling thread.
 			return pod.Node.NS.Do(func() error {
 				l, err := link.AttachNetkit(link.NetkitOptions{Interface: node.Attrs().Index, Program: p, Attach: ebpf.AttachNetkitPeer})
 				if err != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// The pieces of Antrea: pods are ports of an Open vSwitch bridge whose flows
-// are Antrea's (ovs_antrea_flows.go), which route, track connections and hold
-// Services in the switch; other nodes' pods are behind a Geneve port or, without
-// encapsulation, behind the gateway port and the node's own routes.
+// The pieces of Antrea. Pods are ports of an Open vSwitch bridge. Antrea's flows
+// (antrea_flows.go) route, track connections and translate Services in the switch. Packets
+// for pods of other nodes leave through a Geneve port or, without encapsulation, through the
+// gateway port, where the node's own routes take over.
 
 const antreaGateway = "antrea-gw0"
 
-// Antrea is Antrea's bridge and a port of it for each pod. Parameter
-// datapath is Open vSwitch's: system (the kernel's, as Antrea has it) or netdev.
+// Antrea makes Antrea's bridge and a port on it for each pod. The parameter datapath selects
+// Open vSwitch's datapath: system (in the kernel, as Antrea uses) or netdev (in user space).
 var Antrea = wire.Attach{
 	Name:    "antrea",
 	Summary: "a veth to an Open vSwitch bridge with Antrea's pipeline of flows",
@@ -74,9 +74,9 @@ func antreaNode(ctx context.Context, f *wire.Fabric, s *ovSwitch) error {
 	return s.flows(ctx, append(flows, antreaFlows(n, antreaProxyBase)...))
 }
 
-// AntreaTunnel is Antrea in its encap mode: one Geneve port for all nodes,
-// which flows give its destination. With IPsec each node has a port of its own
-// besides, from which its packets come in; what encrypts them is another piece.
+// AntreaTunnel makes the tunnel of Antrea's encap mode: one Geneve port for all nodes; a flow
+// sets each packet's destination. With IPsec there is also a port for each node, on which that
+// node's packets arrive. Another piece encrypts them.
 var AntreaTunnel = wire.Transport{
 	Name:    "antrea-tunnel",
 	Summary: "Geneve between Open vSwitch bridges, the destination set by flows (Antrea's encap mode)",
@@ -121,10 +121,10 @@ var AntreaTunnel = wire.Transport{
 	},
 }
 
-// AntreaGatewayRoutes is Antrea without a tunnel of its own: packets for other
-// nodes' pods leave the bridge by the gateway port, for the node's routes.
-// Parameter routes says who writes those: direct (noEncap) or none, where
-// another piece does (WireGuard).
+// AntreaGatewayRoutes makes Antrea's network without a tunnel. Packets for pods of other nodes
+// leave the bridge through the gateway port and follow the node's routes. The parameter routes
+// says whether this piece writes the routes: direct (noEncap), or none if another piece does
+// (WireGuard).
 var AntreaGatewayRoutes = wire.Transport{
 	Name:    "antrea-gateway",
 	Summary: "packets for other nodes' pods leave the bridge for the node's own routes (Antrea's noEncap mode)",
@@ -149,8 +149,8 @@ var AntreaGatewayRoutes = wire.Transport{
 	},
 }
 
-// antreaTunnelRoutes lead the node's own packets for other nodes' pods into the
-// bridge (pkg/agent/route/route_linux.go, AddRoutes).
+// antreaTunnelRoutes returns routes that send the node's own packets for pods of other nodes
+// into the bridge (pkg/agent/route/route_linux.go, AddRoutes).
 func antreaTunnelRoutes(f *wire.Fabric, n *wire.Node) []netlink.Route {
 	var list []netlink.Route
 	for _, peer := range f.Nodes {

@@ -13,20 +13,20 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// antreaPipeline are the tables of Antrea's pipeline, numbered in this order
+// antreaPipeline lists the tables of Antrea's pipeline, which are numbered in this order
 // (antrea-io/antrea v1.15.0 pkg/agent/openflow/pipeline.go and framework.go,
-// getRequiredTables, with the features that are on by default). A packet that
-// matches nothing goes on to the next table, except where it is dropped.
+// getRequiredTables, with the features that are on by default). A packet that matches no
+// flow goes on to the next table, unless the table's line says that it is dropped.
 //
 //go:embed antrea.tables
 var antreaPipeline string
 
-// antreaTables are its lines: the table's name and, if a packet that matches nothing
-// does not go on to the next table, what becomes of it.
+// antreaTables holds the lines of antreaPipeline: a table's name and, if a packet that matches
+// no flow does not go on to the next table, what happens to it.
 var antreaTables = strings.Split(strings.TrimSpace(antreaPipeline), "\n")
 
 // Antrea's OpenFlow ports (pkg/agent/config/node_config.go: DefaultTunOFPort,
-// HostGatewayOFPort) and the MAC address that stands for every gateway behind a
+// HostGatewayOFPort) and the MAC address of every gateway behind a
 // tunnel (pkg/agent/openflow/client.go, GlobalVirtualMAC).
 const (
 	antreaTunnelPort = 1
@@ -35,8 +35,8 @@ const (
 
 var antreaTableName = regexp.MustCompile(`(table=|goto_table:|resubmit:)([A-Z][A-Za-z0-9]*)`)
 
-// antreaNumbers writes the numbers of tables where a flow has their names, as
-// ovs-ofctl wants them.
+// antreaNumbers replaces the names of tables in a flow by their numbers, since ovs-ofctl knows
+// no names.
 func antreaNumbers(flow string) string {
 	return antreaTableName.ReplaceAllStringFunc(flow, func(ref string) string {
 		part := antreaTableName.FindStringSubmatch(ref)
@@ -49,12 +49,13 @@ func antreaNumbers(flow string) string {
 			}
 			return fmt.Sprintf("%s%d", part[1], i)
 		}
-		return ref // ovs-ofctl refuses it
+		return ref // unknown: ovs-ofctl will refuse it
 	})
 }
 
-// antreaFlows fills in a flow table: {gw} and {gwmac} are the node's gateway,
-// {pods} are its pods' addresses, {node} is its own address; pairs add more.
+// antreaFlows returns the flows of a template. It replaces {gw} and {gwmac} by the node's
+// gateway, {pods} by the range of its pods' addresses, {node} by its own address, and each
+// first text of pairs by the second.
 func antreaFlows(n *wire.Node, text string, pairs ...string) []string {
 	pairs = append(pairs,
 		"{gw}", wire.GatewayOf(n.PodCIDR).String(), "{gwmac}", antreaGatewayMAC(n).String(),
@@ -69,7 +70,7 @@ func antreaFlows(n *wire.Node, text string, pairs ...string) []string {
 	return flows
 }
 
-// antreaMisses returns the flows of packets that match nothing else.
+// antreaMisses returns the flows for packets that match no other flow.
 func antreaMisses() []string {
 	var flows []string
 	for i, t := range antreaTables {
@@ -82,28 +83,28 @@ func antreaMisses() []string {
 	return flows
 }
 
-// antreaGatewayMAC returns the address of the node's antrea-gw0. Antrea draws it;
-// here it tells the nodes apart.
+// antreaGatewayMAC returns the MAC address of the node's antrea-gw0. Antrea draws a random one;
+// here it is made from the node's number.
 func antreaGatewayMAC(n *wire.Node) net.HardwareAddr {
 	return net.HardwareAddr{0x0a, 0, 0, 1, byte(n.Index >> 8), byte(n.Index)}
 }
 
-// antreaBase is what every node's bridge gets (podConnectivityInitFlows of
+// antreaBase holds the flows of every node's bridge (podConnectivityInitFlows of
 // pkg/agent/openflow/pod_connectivity_test.go, ingressClassifierFlows and
 // skipPolicyRuleCheckFlows of network_policy.go, externalFlows of pipeline.go;
-// flows that hand packets to the agent are left out, for there is none).
+// flows that send packets to the agent are left out, because the lab has no agent).
 //
 //go:embed antrea.flows
 var antreaBase string
 
-// antreaProxyBase is AntreaProxy's part of every bridge, without Services
-// (serviceInitFlows of pkg/agent/openflow/service_test.go; the flow that has
-// the agent refuse Services without endpoints is left out).
+// antreaProxyBase holds AntreaProxy's flows of every bridge that do not depend on Services
+// (serviceInitFlows of pkg/agent/openflow/service_test.go). It lacks the flow with which the
+// agent rejects packets for Services without endpoints.
 //
 //go:embed antrea_proxy.flows
 var antreaProxyBase string
 
-// antreaPodFlows are those of a pod (Test_client_InstallPodFlows of
+// antreaPodFlows holds the flows of a pod (Test_client_InstallPodFlows of
 // pkg/agent/openflow/client_test.go).
 const antreaPodFlows = `
 table=ARPSpoofGuard,priority=200,arp,in_port={port},arp_spa={ip},arp_sha={mac},actions=goto_table:ARPResponder
@@ -113,20 +114,20 @@ table=L3Forwarding,priority=200,ip,reg0=0x200/0x200,nw_dst={ip},actions=set_fiel
 table=L2ForwardingCalc,priority=200,dl_dst={mac},actions=set_field:{port}->reg1,set_field:0x200000/0x600000->reg0,goto_table:IngressSecurityClassifier
 `
 
-// antreaTunnelFlow lets packets in from a tunnel port (tunnelClassifierFlow of
+// antreaTunnelFlow accepts packets from a tunnel port (tunnelClassifierFlow of
 // pkg/agent/openflow/pipeline.go).
 const antreaTunnelFlow = `
 table=Classifier,priority=200,in_port={port},actions=set_field:0x1/0xf->reg0,set_field:0x200/0x200->reg0,goto_table:UnSNAT
 `
 
-// antreaTunnelBase is for bridges with a tunnel.
+// antreaTunnelBase holds the further flows of a bridge with a tunnel.
 const antreaTunnelBase = antreaTunnelFlow + `
 table=L2ForwardingCalc,priority=200,dl_dst=` + antreaVirtualMAC + `,actions=set_field:{port}->reg1,set_field:0x200000/0x600000->reg0,goto_table:IngressSecurityClassifier
 `
 
 // The flows of another node (Test_client_InstallNodeFlows of
-// pkg/agent/openflow/client_test.go): an answer for its gateway's address, and
-// the way to its pods, through the tunnel or through the node's own stack.
+// pkg/agent/openflow/client_test.go): an ARP answer for its gateway's address, and the route to
+// its pods, through the tunnel or through this node's own network stack.
 const (
 	antreaPeerARP = `
 table=ARPResponder,priority=200,arp,arp_tpa={peergw},arp_op=1,actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],set_field:` + antreaVirtualMAC + `->eth_src,set_field:2->arp_op,move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[],set_field:` + antreaVirtualMAC + `->arp_sha,move:NXM_OF_ARP_SPA[]->NXM_OF_ARP_TPA[],set_field:{peergw}->arp_spa,IN_PORT
@@ -140,7 +141,7 @@ table=L3Forwarding,priority=200,ip,nw_dst={peerpods},actions=set_field:{gwmac}->
 `
 )
 
-// antreaPeers fills in the flows of every other node.
+// antreaPeers returns the template's flows for every other node.
 func antreaPeers(f *wire.Fabric, n *wire.Node, text string) []string {
 	var flows []string
 	for _, peer := range f.Nodes {

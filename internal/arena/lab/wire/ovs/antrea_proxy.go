@@ -11,10 +11,10 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// AntreaProxy is AntreaProxy: a Service is a flow that sends the first packet
-// of a connection to a group, of which one bucket per endpoint is chosen, and
-// connection tracking in the switch holds the choice. Antrea writes one Service
-// after the other; here all are one bundle of OpenFlow messages.
+// AntreaProxy makes Services as AntreaProxy does. A Service is a flow that sends the first
+// packet of a connection to a group. The group has a bucket for each endpoint and chooses one;
+// connection tracking in the switch keeps the choice. Antrea writes one Service after the
+// other; this piece writes all in one bundle of OpenFlow messages.
 var AntreaProxy = wire.Service{
 	Name:    "antrea-proxy",
 	Summary: "Services as flows and select groups of Open vSwitch, translated by its connection tracking (AntreaProxy)",
@@ -29,7 +29,7 @@ type antreaServices struct {
 	switches map[*wire.Node]*ovSwitch
 }
 
-// antreaServiceCookie marks the flows of Services among those of AntreaProxy.
+// antreaServiceCookie distinguishes the flows of Services from AntreaProxy's other flows.
 const antreaServiceCookie = "0x1030000000001"
 
 // Sync implements Proxy.
@@ -39,7 +39,7 @@ func (a antreaServices) Sync(ctx context.Context, f *wire.Fabric, table []wire.S
 		if _, err := s.run(ctx, antreaServiceBundle(n, table), "ovs-ofctl", "-O", "OpenFlow15", "bundle", integrationBridge, "-"); err != nil {
 			return err
 		}
-		// Cached flows of the kernel are checked against the new ones.
+		// Open vSwitch checks the kernel's cached flows against the new ones.
 		_, err := s.run(ctx, nil, "ovs-appctl", "-t", s.path("ovs-vswitchd.ctl"), "revalidator/wait")
 		return err
 	})
@@ -49,7 +49,7 @@ func (a antreaServices) Sync(ctx context.Context, f *wire.Fabric, table []wire.S
 	return nil
 }
 
-// antreaServiceBundle takes away every Service of the node's bridge and adds
+// antreaServiceBundle returns the messages that replace all Services of the node's bridge by
 // those of the table (serviceLBFlows, endpointDNATFlow, podHairpinSNATFlow and
 // serviceEndpointGroup of pkg/agent/openflow/pipeline.go, for Services of type
 // ClusterIP without session affinity).
@@ -61,7 +61,7 @@ func antreaServiceBundle(n *wire.Node, table []wire.ServicePort) []byte {
 		text := fmt.Sprintf("cookie=%s,", antreaServiceCookie) + fmt.Sprintf(format, args...)
 		fmt.Fprintln(&b, "flow add "+antreaNumbers(text))
 	}
-	seen := map[string]bool{} // endpoints that have their flow
+	seen := map[string]bool{} // endpoints that have a flow already
 	for i, svc := range table {
 		group, proto := i+1, strings.ToLower(svc.Protocol)
 		fmt.Fprintf(&b, "group add group_id=%d,type=select", group)

@@ -14,9 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// TunnelNotrack keeps the packets of a UDP tunnel out of connection tracking
-// and with it out of the NAT tables: Antrea's rules in the raw table, and the
-// part of Kube-OVN's FastPath module that concerns tunnels.
+// TunnelNotrack exempts the packets of a UDP tunnel from connection tracking, and so from the
+// NAT tables. Antrea does this by rules in the raw table, Kube-OVN by its FastPath module.
 var TunnelNotrack = wire.Transport{
 	Name:    "tunnel-notrack",
 	Summary: "packets of the tunnel are not tracked (raw table, NOTRACK)",

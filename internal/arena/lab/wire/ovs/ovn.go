@@ -11,9 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// Names of Kube-OVN (dist/images/install.sh and pkg/controller/config.go of
-// v1.12.8): the router of the cluster, the switch of pods and the switch that
-// joins nodes to them.
+// Kube-OVN's names (dist/images/install.sh and pkg/controller/config.go of v1.12.8) for the
+// cluster's router, the pods' switch, and the switch that connects the nodes.
 const (
 	ovnRouter     = "ovn-cluster"
 	ovnPodSwitch  = "ovn-default"
@@ -23,20 +22,20 @@ const (
 // sbPort is the southbound database's TCP port.
 const sbPort = 6642
 
-// ovnNet is OVN in a network: the databases and ovn-northd on the first node,
-// ovn-controller on every one.
+// ovnNet is the OVN of a network: its databases and ovn-northd run on the first node, and an
+// ovn-controller on every node.
 type ovnNet struct {
 	switches map[*wire.Node]*ovSwitch
 	central  *ovSwitch
 
-	// What a pod gets, by the switch that it is on: set by the transport.
+	// The transport sets what a pod gets from the switch that it is on.
 	address func(*wire.Pod) netip.Prefix
 	gateway netip.Addr
-	group   func(*wire.Node) string // port group of the node's pods; nil has none
+	group   func(*wire.Node) string // port group of the node's pods; nil if there is none
 }
 
-// OVN puts pods on OVN's logical switch. Which switch that is, and how it spans
-// nodes, is the transport's: ovn-overlay or ovn-localnet.
+// OVN connects pods to a logical switch of OVN. The transport, ovn-overlay or ovn-localnet,
+// chooses the switch and how it spans the nodes.
 var OVN = wire.Attach{
 	Name:    "ovn",
 	Summary: "a veth to Open vSwitch, whose flows OVN writes from logical switches and routers (Kube-OVN)",
@@ -67,7 +66,7 @@ var OVN = wire.Attach{
 	},
 }
 
-// ovnOf is the network's OVN.
+// ovnOf returns the network's OVN.
 func ovnOf(f *wire.Fabric) (*ovnNet, error) {
 	o, ok := wire.Shared[*ovnNet](f)
 	if !ok {
@@ -76,8 +75,8 @@ func ovnOf(f *wire.Fabric) (*ovnNet, error) {
 	return o, nil
 }
 
-// startCentral runs the databases and ovn-northd, with the options that
-// Kube-OVN sets and this OVN knows (dist/images/start-db.sh,
+// startCentral starts the databases and ovn-northd. It sets Kube-OVN's options that this
+// version of OVN knows (dist/images/start-db.sh,
 // pkg/controller/controller.go).
 func (o *ovnNet) startCentral(ctx context.Context) error {
 	s := o.central
@@ -96,14 +95,14 @@ func (o *ovnNet) startCentral(ctx context.Context) error {
 	if err := s.daemon("ovn-northd", "--ovnnb-db=unix:"+s.path("ovnnb_db.sock"), "--ovnsb-db=unix:"+s.path("ovnsb_db.sock"), "--unixctl="+s.path("ovn-northd.ctl")); err != nil {
 		return err
 	}
-	// An ovn-controller that meets a southbound database without ovn-northd's
-	// first row may crash (OVN 23.03): wait for it.
+	// ovn-controller may crash (OVN 23.03) if ovn-northd has not written its first row to the
+	// southbound database: wait for the row.
 	return o.nbctl(ctx, "--wait=sb", "--", "init", "--", "set", "NB_Global", ".",
 		"options:use_logical_dp_groups=true", "options:use_ct_inv_match=false",
 		"options:ls_dnat_mod_dl_dst=true", "options:ls_ct_skip_dst_lport_ips=true")
 }
 
-// startController makes the node a chassis (dist/images/start-ovs.sh; Geneve
+// startController makes the node a chassis of OVN (dist/images/start-ovs.sh; Geneve
 // with UDP checksums, --encap-checksum=true of kube-ovn-cni).
 func (o *ovnNet) startController(ctx context.Context, n *wire.Node) error {
 	s := o.switches[n]
@@ -121,8 +120,8 @@ func (o *ovnNet) startController(ctx context.Context, n *wire.Node) error {
 	return s.daemon("ovn-controller", "unix:"+s.path("db.sock"))
 }
 
-// plug makes the pod's logical port and its veth, and waits until every node
-// knows the way to it (pkg/controller/pod.go, pkg/daemon/ovs_linux.go).
+// plug makes the pod's logical port and its veth pair, and waits until every node has a path
+// to the pod (pkg/controller/pod.go, pkg/daemon/ovs_linux.go).
 func (o *ovnNet) plug(ctx context.Context, f *wire.Fabric, pod *wire.Pod, addr netip.Prefix) error {
 	args := []string{"--", "lsp-add", ovnPodSwitch, pod.Name, "--", "lsp-set-addresses", pod.Name, fmt.Sprintf("%s %s", podMAC(addr.Addr()), addr.Addr())}
 	if err := o.nbctl(ctx, args...); err != nil {
@@ -147,8 +146,8 @@ func (o *ovnNet) plug(ctx context.Context, f *wire.Fabric, pod *wire.Pod, addr n
 	return o.settle(ctx)
 }
 
-// joinGroup makes the pod one of its node's, whose packets for elsewhere leave
-// by that node.
+// joinGroup adds the pod to the port group of its node's pods: their packets to addresses
+// outside OVN leave through that node.
 func (o *ovnNet) joinGroup(ctx context.Context, pod *wire.Pod) error {
 	uuid, err := o.central.run(ctx, nil, o.command("get", "Logical_Switch_Port", pod.Name, "_uuid")...)
 	if err != nil {
@@ -163,7 +162,7 @@ func (o *ovnNet) nbctl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// settle waits until every node's switch has what the database says.
+// settle waits until every node's switch has followed the database.
 func (o *ovnNet) settle(ctx context.Context) error {
 	if err := o.nbctl(ctx, "--wait=hv", "sync"); err != nil {
 		return fmt.Errorf("ovn: the nodes do not follow the database: %w", err)

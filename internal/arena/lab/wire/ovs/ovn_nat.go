@@ -11,10 +11,10 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// OVNServiceNAT is for OVN without load balancers: packets for Services leave
-// OVN by the client's node, whose kube-proxy sends them back to a pod. Under the
-// node's address there the answers come back the same way; OVN would take them
-// straight to the client, which knows nothing of the pod behind the Service.
+// OVNServiceNAT serves OVN without load balancers. Packets for Services leave OVN through the
+// client's node; its kube-proxy sends them back to a pod. The node masquerades them with its own
+// address, so that answers come back through it. Otherwise OVN would send answers straight to
+// the client, which does not know the pod behind the Service.
 var OVNServiceNAT = wire.Transport{
 	Name:    "ovn-service-nat",
 	Summary: "what a node sends from pods to pods goes under its own address (Kube-OVN's \"nat service traffic\", for kube-proxy)",

@@ -14,9 +14,9 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// OVNService is Kube-OVN's Services: OVN load balancers on the switch of pods,
-// one for TCP and one for UDP, translated by connection tracking in Open
-// vSwitch on the client's node. With them every packet of a pod is tracked.
+// OVNService makes Services as Kube-OVN does: the pods' switch has one OVN load balancer for TCP
+// and one for UDP. Connection tracking in Open vSwitch translates packets on the client's node.
+// With load balancers every packet of a pod is tracked.
 var OVNService = wire.Service{
 	Name:    "ovn",
 	Summary: "load balancers of OVN on the pods' logical switch, translated by Open vSwitch's connection tracking (Kube-OVN)",
@@ -25,8 +25,8 @@ var OVNService = wire.Service{
 		if err != nil {
 			return nil, err
 		}
-		// pkg/controller/init.go, initLoadBalancer; the ones for SCTP and for session affinity stay empty
-		// there and are left out.
+		// pkg/controller/init.go, initLoadBalancer. The balancers for SCTP and for session
+		// affinity are left out, because they would be empty.
 		var args []string
 		for _, proto := range ovnProtocols {
 			args = append(args, "--", "create", "Load_Balancer", "name="+ovnBalancer(proto), "protocol="+proto)
@@ -44,7 +44,7 @@ var OVNService = wire.Service{
 
 var ovnProtocols = []string{"tcp", "udp"}
 
-// ovnBalancer is Kube-OVN's name for the load balancer (pkg/controller/vpc.go,
+// ovnBalancer returns Kube-OVN's name for the protocol's load balancer (pkg/controller/vpc.go,
 // GenVpcLoadBalancer of the default VPC: CLUSTER_TCP_LOADBALANCER …).
 func ovnBalancer(proto string) string { return "cluster-" + proto + "-loadbalancer" }
 
@@ -53,9 +53,8 @@ type ovnProxy struct {
 	net *ovnNet
 }
 
-// Sync implements Proxy. Kube-OVN adds one Service after the other to the
-// load balancer (pkg/ovs/ovn-nb-load_balancer.go, LoadBalancerAddVip); here one
-// transaction writes all.
+// Sync implements Proxy. Kube-OVN adds one Service after the other to the load balancer
+// (pkg/ovs/ovn-nb-load_balancer.go, LoadBalancerAddVip); Sync writes all in one transaction.
 func (x ovnProxy) Sync(ctx context.Context, _ *wire.Fabric, table []wire.ServicePort) error {
 	var ops []any
 	for _, proto := range ovnProtocols {
@@ -67,8 +66,8 @@ func (x ovnProxy) Sync(ctx context.Context, _ *wire.Fabric, table []wire.Service
 	return x.net.settle(ctx)
 }
 
-// ovnVIPs returns the database operation that makes the protocol's Services of the
-// table the only ones of its load balancer (RFC 7047, section 5.2).
+// ovnVIPs returns the database operation that replaces all Services of the protocol's load
+// balancer by those of the table (RFC 7047, section 5.2).
 func ovnVIPs(proto string, table []wire.ServicePort) map[string]any {
 	pairs := [][2]string{}
 	for _, svc := range table {
@@ -88,10 +87,10 @@ func ovnVIPs(proto string, table []wire.ServicePort) map[string]any {
 	}
 }
 
-// transact changes the northbound database by itself: ten thousand Services are
-// too much for a command's arguments.
+// transact sends operations to the northbound database without ovn-nbctl, because ten thousand
+// Services do not fit into a command's arguments.
 func (o *ovnNet) transact(ctx context.Context, ops ...any) error {
-	ctx, cancel := patient(ctx)
+	ctx, cancel := withTimeout(ctx)
 	defer cancel()
 	c, err := new(net.Dialer).DialContext(ctx, "unix", o.central.path("ovnnb_db.sock"))
 	if err != nil {
@@ -106,8 +105,8 @@ func (o *ovnNet) transact(ctx context.Context, ops ...any) error {
 	return ovsdbReply(c)
 }
 
-// ovsdbReply reads the answer to a transaction (RFC 7047, section 4.1.3): one
-// result an operation, or an error instead.
+// ovsdbReply reads the answer to a transaction (RFC 7047, section 4.1.3), which holds a result
+// or an error for each operation. It returns the first error.
 func ovsdbReply(r io.Reader) error {
 	var reply struct {
 		Error  any `json:"error"`

@@ -14,15 +14,15 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// joinNet is where nodes are in OVN (NODE_SWITCH_CIDR of Kube-OVN's install.sh).
+// joinNet holds the nodes' addresses in OVN (NODE_SWITCH_CIDR of Kube-OVN's install.sh).
 var joinNet = netip.MustParsePrefix("100.64.0.0/16")
 
-// ovn0 is the node's own interface in OVN.
+// ovn0 is the name of the node's own interface in OVN.
 const ovn0 = "ovn0"
 
-// OVNOverlay is Kube-OVN's default network: one logical switch for the pods of
-// all nodes, a distributed router, and a switch that joins the nodes; between
-// nodes logical packets travel in Geneve.
+// OVNOverlay makes Kube-OVN's default network: one logical switch for the pods of all nodes, a
+// distributed router, and a switch that connects the nodes. Geneve carries packets between
+// nodes.
 var OVNOverlay = wire.Transport{
 	Name:    "ovn-overlay",
 	Summary: "one OVN logical switch for all pods, a distributed router and Geneve between nodes (Kube-OVN's overlay)",
@@ -41,7 +41,7 @@ var OVNOverlay = wire.Transport{
 		args = append(args, ovnRouted(ovnPodSwitch, netip.PrefixFrom(o.gateway, pods.Bits()), net.HardwareAddr{0, 0, 0, 0x10, 0, 1})...)
 		args = append(args, ovnRouted(ovnJoinSwitch, netip.PrefixFrom(wire.GatewayOf(joinNet), joinNet.Bits()), net.HardwareAddr{0, 0, 0, 0x10, 0, 2})...)
 		args = append(args,
-			// Policies are asked after the routes only, so there must be one.
+			// OVN evaluates policies only for packets that have a route, so there must be a route.
 			"--", "lr-route-add", ovnRouter, "0.0.0.0/0", wire.GatewayOf(joinNet).String(),
 			"--", "lr-policy-add", ovnRouter, "31000", "ip4.dst == "+pods.String(), "allow",
 			"--", "lr-policy-add", ovnRouter, "31000", "ip4.dst == "+joinNet.String(), "allow")
@@ -66,7 +66,7 @@ var OVNOverlay = wire.Transport{
 	},
 }
 
-// ovnRouted makes a logical switch with a port of the router on it.
+// ovnRouted returns the commands that make a logical switch with a port to the router.
 func ovnRouted(name string, gateway netip.Prefix, mac net.HardwareAddr) []string {
 	onSwitch, onRouter := name+"-"+ovnRouter, ovnRouter+"-"+name
 	return []string{
@@ -79,8 +79,8 @@ func ovnRouted(name string, gateway netip.Prefix, mac net.HardwareAddr) []string
 	}
 }
 
-// ovnNode makes the node's port of the join switch, and has what its pods send
-// to addresses outside of OVN leave by it (pkg/controller/node.go,
+// ovnNode returns the commands that make the node's port on the join switch, and that send
+// packets of its pods to addresses outside OVN through that port (pkg/controller/node.go,
 // handleAddNode; pkg/controller/subnet.go, addPolicyRouteForDistributedSubnet).
 func ovnNode(o *ovnNet, n *wire.Node) []string {
 	port, group := "node-"+n.Name, o.group(n)
@@ -101,17 +101,16 @@ func joinAddr(n *wire.Node) netip.Addr {
 	return netip.AddrFrom4(a)
 }
 
-// providerNetwork is the name of the nodes' own network in OVN; its bridge is
-// br- and the name.
+// providerNetwork is OVN's name for the nodes' own network; its bridge is called br- and this
+// name.
 const providerNetwork = "provider"
 
-// OVNLocalnet is Kube-OVN's underlay: the node's uplink is a port of a bridge of
-// Open vSwitch, which has the node's address from then on, and the logical
-// switch of pods is joined to it, so that pods are on the nodes' own segment.
-// Their gateway is OVN's router (logicalGateway of Kube-OVN's Subnet): what a
-// load balancer has translated is for the gateway's MAC still, and only
-// Kube-OVN's own OVN puts the pod's in its place (ls_dnat_mod_dl_dst).
-// Parameter vlan tags their packets; 0 does not.
+// OVNLocalnet makes Kube-OVN's underlay network. The node's uplink becomes a port of an Open
+// vSwitch bridge, and the bridge takes over the node's address. The pods' logical switch is
+// connected to that bridge, so that pods are on the nodes' own segment. The pods' gateway is
+// OVN's router (logicalGateway of Kube-OVN's Subnet): after load-balancer translation a packet
+// still has the gateway's MAC as destination; only Kube-OVN's patched OVN rewrites it to the
+// pod's (ls_dnat_mod_dl_dst). The parameter vlan is the VLAN of the pods' packets; 0 for none.
 var OVNLocalnet = wire.Transport{
 	Name:    "ovn-localnet",
 	Summary: "an OVN logical switch joined to the nodes' own network, no tunnel (Kube-OVN's underlay)",
@@ -147,8 +146,8 @@ var OVNLocalnet = wire.Transport{
 	},
 }
 
-// bridgeUplink makes the uplink a port of the provider bridge and moves its
-// address there (pkg/daemon/ovs_linux.go: configProviderNic,
+// bridgeUplink makes the uplink a port of the provider bridge, and moves the uplink's address
+// to the bridge (pkg/daemon/ovs_linux.go: configProviderNic,
 // transferAddrsAndRoutes).
 func (o *ovnNet) bridgeUplink(ctx context.Context, f *wire.Fabric, n *wire.Node) error {
 	s, bridge := o.switches[n], "br-"+providerNetwork

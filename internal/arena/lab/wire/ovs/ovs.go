@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package ovs has the pieces whose datapath is Open vSwitch: those of Antrea,
-// Kube-OVN and Weave Net. Next: antrea.go, ovn.go, weave.go.
+// Package ovs holds the pieces whose datapath is Open vSwitch: those of Antrea, Kube-OVN and
+// Weave Net. Next: antrea.go, ovn.go, weave.go.
 package ovs
 
 import (
@@ -18,41 +18,40 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// The schemas of Open vSwitch's and OVN's databases, where their packages put
-// them.
+// The files with the schemas of Open vSwitch's and OVN's databases, as Debian's packages
+// install them.
 const (
 	ovsSchema = "/usr/share/openvswitch/vswitch.ovsschema"
 	nbSchema  = "/usr/share/ovn/ovn-nb.ovsschema"
 	sbSchema  = "/usr/share/ovn/ovn-sb.ovsschema"
 )
 
-// integrationBridge is the bridge of pods, as Antrea and OVN both call it.
+// integrationBridge is the name of the pods' bridge in Antrea and OVN.
 const integrationBridge = "br-int"
 
-// ovsPatience is how long a daemon of Open vSwitch may take to answer where
-// nothing else limits it: a moment, but for an emulated kernel on a busy machine.
-const ovsPatience = 2 * time.Minute
+// ovsTimeout is how long a daemon of Open vSwitch may take to answer if the caller sets no
+// limit. It is long for the sake of an emulated kernel on a busy machine.
+const ovsTimeout = 2 * time.Minute
 
-// patient is ctx with an end: its own, which knows how much there is to do, or
-// ovsPatience from now.
-func patient(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout returns ctx with a deadline: its own, or ovsTimeout from now.
+func withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ends := ctx.Deadline(); ends {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, ovsPatience)
+	return context.WithTimeout(ctx, ovsTimeout)
 }
 
-// ovSwitch is the Open vSwitch of one node: a database, a switch daemon and
-// their sockets, all in the node's own folder.
+// ovSwitch is the Open vSwitch of one node: a database, a switch daemon and their sockets, all
+// in the node's own folder.
 type ovSwitch struct {
 	node *wire.Node
 	dir  string
-	kind string // of datapath: system, netdev
+	kind string // kind of datapath: system or netdev
 	// fault returns why the network is no longer what was set up, or nil.
 	fault func() error
 }
 
-// switches are the nodes' Open vSwitches. The first piece to ask starts them.
+// switches returns the nodes' Open vSwitches. The first call starts them.
 func switches(ctx context.Context, f *wire.Fabric, datapath string) (map[*wire.Node]*ovSwitch, error) {
 	if all, ok := wire.Shared[map[*wire.Node]*ovSwitch](f); ok {
 		return all, nil
@@ -68,8 +67,8 @@ func switches(ctx context.Context, f *wire.Fabric, datapath string) (map[*wire.N
 	return all, nil
 }
 
-// start makes an empty database and runs its server and the switch, with one
-// bridge that forwards nothing until it is told to.
+// start makes an empty database and starts its server and the switch, with one bridge that has
+// no flows yet.
 func (s *ovSwitch) start(ctx context.Context) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
@@ -89,7 +88,7 @@ func (s *ovSwitch) start(ctx context.Context) error {
 	return s.bridge(ctx, integrationBridge, "fail_mode=secure", "protocols=OpenFlow10,OpenFlow13,OpenFlow15")
 }
 
-// bridge adds a bridge of the node's datapath.
+// bridge adds a bridge to the node's datapath.
 func (s *ovSwitch) bridge(ctx context.Context, name string, settings ...string) error {
 	args := append([]string{"add-br", name, "--", "set", "Bridge", name, "datapath_type=" + s.kind}, settings...)
 	if err := s.vsctl(ctx, args...); err != nil {
@@ -111,8 +110,8 @@ func (s *ovSwitch) port(ctx context.Context, bridge, name string, settings ...st
 	return s.number(ctx, name)
 }
 
-// number returns an interface's OpenFlow port. Open vSwitch takes interfaces that it
-// then can't open; those are errors here.
+// number returns an interface's OpenFlow port. It returns an error if Open vSwitch accepted the
+// interface but could not open it.
 func (s *ovSwitch) number(ctx context.Context, name string) (string, error) {
 	number, err := s.run(ctx, nil, "ovs-vsctl", "get", "Interface", name, "ofport")
 	if err != nil {
@@ -125,8 +124,8 @@ func (s *ovSwitch) number(ctx context.Context, name string) (string, error) {
 	return number, nil
 }
 
-// vsctl changes the switch's database and, unless told otherwise, waits until
-// the switch has followed.
+// vsctl changes the switch's database and, unless args say otherwise, waits until the switch has
+// followed.
 func (s *ovSwitch) vsctl(ctx context.Context, args ...string) error {
 	_, err := s.run(ctx, nil, append([]string{"ovs-vsctl"}, args...)...)
 	return err
@@ -138,10 +137,10 @@ func (s *ovSwitch) flows(ctx context.Context, flows []string) error {
 	return err
 }
 
-// run runs a program of Open vSwitch or OVN against the node's own sockets and
-// returns what it printed.
+// run runs a program of Open vSwitch or OVN with the node's own sockets and returns its
+// output.
 func (s *ovSwitch) run(ctx context.Context, stdin []byte, argv ...string) (string, error) {
-	ctx, cancel := patient(ctx)
+	ctx, cancel := withTimeout(ctx)
 	defer cancel()
 	out, err := host.Output(ctx, s.node.Run, host.Command{Argv: argv, Env: s.env(), Stdin: bytes.NewReader(stdin)})
 	if err != nil {
@@ -156,16 +155,15 @@ func (s *ovSwitch) run(ctx context.Context, stdin []byte, argv ...string) (strin
 	return string(out), nil
 }
 
-// daemon runs a program until the network goes down. It logs errors only, to
-// its standard error, the end of which explains its death.
+// daemon runs a program until the network goes down. The program logs errors only, to its
+// standard error; the last lines explain why it ended.
 func (s *ovSwitch) daemon(argv ...string) error {
 	argv = append(argv, "-vsyslog:off", "-vfile:off", "-vconsole:err")
 	_, err := s.node.Daemon(host.Command{Argv: argv, Env: s.env()})
 	return err
 }
 
-// faultSoon returns why a program failed, if a daemon's death is the reason: that may be known
-// a moment later.
+// faultSoon waits a moment and returns the end of a daemon, if that is why a program failed.
 func (s *ovSwitch) faultSoon() error {
 	for range 10 {
 		if err := s.fault(); err != nil {
@@ -176,13 +174,13 @@ func (s *ovSwitch) faultSoon() error {
 	return nil
 }
 
-// serve runs the server of a database and returns when it can be asked.
+// serve starts the server of a database and returns when the server answers.
 func (s *ovSwitch) serve(ctx context.Context, database, socket string, remotes ...string) error {
 	argv := []string{"ovsdb-server", s.path(database), "--unixctl=" + s.path(database+".ctl"), "--remote=punix:" + s.path(socket)}
 	if err := s.daemon(append(argv, remotes...)...); err != nil {
 		return err
 	}
-	ctx, cancel := patient(ctx)
+	ctx, cancel := withTimeout(ctx)
 	defer cancel()
 	for {
 		if c, err := net.Dial("unix", s.path(socket)); err == nil {
@@ -199,7 +197,7 @@ func (s *ovSwitch) serve(ctx context.Context, database, socket string, remotes .
 	}
 }
 
-// database makes an empty database of a schema.
+// database makes an empty database with the schema.
 func (s *ovSwitch) database(ctx context.Context, name, schema string) error {
 	_, err := s.run(ctx, nil, "ovsdb-tool", "create", s.path(name+".db"), schema)
 	return err
@@ -207,8 +205,8 @@ func (s *ovSwitch) database(ctx context.Context, name, schema string) error {
 
 func (s *ovSwitch) path(name string) string { return filepath.Join(s.dir, name) }
 
-// env leads every program of Open vSwitch and OVN to the node's own files
-// (ovs-vswitchd(8), ovn-nbctl(8)).
+// env returns the environment with which programs of Open vSwitch and OVN use the node's own
+// files (ovs-vswitchd(8), ovn-nbctl(8)).
 func (s *ovSwitch) env() []string {
 	var env []string
 	for _, name := range []string{"OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR", "OVN_RUNDIR", "OVN_DBDIR", "OVN_LOGDIR"} {

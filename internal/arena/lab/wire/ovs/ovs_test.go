@@ -102,13 +102,13 @@ func TestOVNNames(t *testing.T) {
 
 // Whoever knows how much there is to do says how long it may take.
 func TestPatient(t *testing.T) {
-	limited, cancel := context.WithTimeout(t.Context(), 5*ovsPatience)
+	limited, cancel := context.WithTimeout(t.Context(), 5*ovsTimeout)
 	defer cancel()
 	for name, c := range map[string]struct {
 		ctx  context.Context
 		want time.Duration
-	}{"limited": {limited, 5 * ovsPatience}, "endless": {t.Context(), ovsPatience}} {
-		ctx, cancel := patient(c.ctx)
+	}{"limited": {limited, 5 * ovsTimeout}, "endless": {t.Context(), ovsTimeout}} {
+		ctx, cancel := withTimeout(c.ctx)
 		end, _ := ctx.Deadline()
 		if left := time.Until(end); left > c.want || left < c.want-time.Minute {
 			t.Errorf("%s: ends in %v, want %v", name, left, c.want)

@@ -12,17 +12,16 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// podMAC returns the address that the pod's interface gets: locally administered,
-// with the pod's IPv4 address in it, so that it is unique in the network.
+// podMAC returns the MAC address of the pod's interface. It is locally administered and contains
+// the pod's IPv4 address, so that it is unique in the network.
 func podMAC(addr netip.Addr) net.HardwareAddr {
 	return append(net.HardwareAddr{0x0a, 0x58}, addr.AsSlice()...)
 }
 
-// podVeth makes a veth pair from the node to the pod with the address and a
-// default route through the gateway, as Antrea's and Kube-OVN's CNI plugins do
-// by themselves, and returns the name of the node's end, which is up. For a
-// datapath that is not the kernel's the pod completes its checksums itself, as
-// both products have it.
+// podVeth makes a veth pair from the node to the pod, gives the pod the address and a default
+// route through the gateway, and returns the name of the node's end, which is up. Antrea's and
+// Kube-OVN's CNI plugins do the same without other plugins. If the datapath is not in the kernel,
+// the pod computes its checksums itself, as in both products.
 func podVeth(pod *wire.Pod, addr netip.Prefix, gateway netip.Addr, mtu int, datapath string) (string, error) {
 	h, err := pod.Node.NS.Netlink()
 	if err != nil {
@@ -69,8 +68,8 @@ func podAddress(pod *wire.Pod, addr netip.Prefix, gateway netip.Addr) error {
 	return h.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: gateway.AsSlice()})
 }
 
-// internalPort gives an interface of the node that Open vSwitch made its
-// address and brings it up.
+// internalPort gives an interface that Open vSwitch made in the node its address and brings it
+// up.
 func internalPort(n *wire.Node, name string, addr netip.Prefix) error {
 	return n.OnLink(name, func(h *netlink.Handle, link netlink.Link) error {
 		if err := h.AddrAdd(link, &netlink.Addr{IPNet: wire.IPNet(addr)}); err != nil {

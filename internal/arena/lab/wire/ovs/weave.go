@@ -15,12 +15,11 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// Weave is Weave Net's fast datapath: on every node a Linux bridge for its
-// pods, joined by a veth pair to a datapath of the kernel's Open vSwitch, whose
-// flows put frames for other nodes into VXLAN. All pods are on one L2 segment.
-// The flows are those that the router writes when it sees a first packet (one
-// for each pair of MAC addresses, none for IP; router/fastdp.go), written
-// beforehand here. The parameter is port, of VXLAN.
+// Weave makes Weave Net's fast datapath. Every node has a Linux bridge for its pods. A veth pair
+// connects the bridge to a datapath of the kernel's Open vSwitch, whose flows put frames for
+// other nodes into VXLAN. All pods are on one L2 segment. Weave's router writes a flow when it
+// sees the first packet of a pair of MAC addresses (router/fastdp.go); this piece writes all
+// flows beforehand. The parameter port is VXLAN's.
 var Weave = wire.Attach{
 	Name:    "weave",
 	Summary: "a veth to a Linux bridge that reaches other nodes through an Open vSwitch datapath of the kernel (Weave Net fastdp)",
@@ -54,7 +53,7 @@ var Weave = wire.Attach{
 		if err != nil {
 			return addr, fmt.Errorf("weave: %w", err)
 		}
-		// Weave's router deletes its flows too when it learns a new address.
+		// Weave's router also deletes its flows when it learns a new address.
 		stations := weaveStations(f, &wire.Pod{Node: n, Addr: addr})
 		for _, n := range f.Nodes {
 			if err := weaveWrite(ctx, n, stations); err != nil {
@@ -72,7 +71,7 @@ const (
 	weaveDatapath = "datapath"
 	weavePort     = 6784
 
-	weaveVethPort  = 1 // of the datapath: the veth to the bridge
+	weaveVethPort  = 1 // the datapath's port for the veth to the bridge
 	weaveVXLANPort = 2
 )
 
@@ -128,8 +127,7 @@ func weaveNode(ctx context.Context, f *wire.Fabric, n *wire.Node, port int) erro
 	return nil
 }
 
-// weaveStation is what sends frames from behind a node's bridge: a pod, or
-// the bridge itself.
+// weaveStation is a sender of frames behind a node's bridge: a pod, or the bridge itself.
 type weaveStation struct {
 	node *wire.Node
 	mac  net.HardwareAddr
@@ -146,7 +144,7 @@ func weaveStations(f *wire.Fabric, more *wire.Pod) []weaveStation {
 	return list
 }
 
-// weaveWrite makes the flows between the stations the node's only ones.
+// weaveWrite replaces all of the node's flows by those between the stations.
 func weaveWrite(ctx context.Context, n *wire.Node, stations []weaveStation) error {
 	if err := n.Feed(ctx, nil, nil, "ovs-dpctl", "del-flows", weaveDatapath); err != nil {
 		return err
@@ -154,8 +152,8 @@ func weaveWrite(ctx context.Context, n *wire.Node, stations []weaveStation) erro
 	return n.Feed(ctx, []byte(weaveFlows(n, stations)), nil, "ovs-dpctl", "add-flows", weaveDatapath, "-")
 }
 
-// weaveFlows returns the node's flows, a line each as ovs-dpctl reads them: from a
-// station here to each station elsewhere and to all nodes, and the way back.
+// weaveFlows returns the node's flows, one a line, in the form that ovs-dpctl reads: from each
+// station of this node to each station of other nodes and to all nodes, and back.
 func weaveFlows(n *wire.Node, stations []weaveStation) string {
 	var text strings.Builder
 	tunnel := func(to *wire.Node) string {
@@ -193,6 +191,6 @@ func weaveFlows(n *wire.Node, stations []weaveStation) string {
 	return text.String()
 }
 
-// weaveID returns the VXLAN network identifier, which tells sender and receiver by
-// their short peer numbers of 12 bits.
+// weaveID returns the VXLAN network identifier. It holds the short peer numbers, of 12 bits
+// each, of sender and receiver.
 func weaveID(from, to *wire.Node) int { return from.Index + 1 | (to.Index+1)<<12 }

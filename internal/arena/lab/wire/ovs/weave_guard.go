@@ -10,10 +10,9 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// WeaveGuard is what Weave Net's encryption has in iptables: VXLAN packets to
-// other nodes are marked, so that esp's policies take them, and what arrives or
-// would leave without ESP is dropped. The parameters port, spi and mark are
-// those of esp.
+// WeaveGuard writes the iptables rules of Weave Net's encryption. They mark VXLAN packets to
+// other nodes, so that the policies of piece esp encrypt them, and drop VXLAN packets that
+// arrive or would leave without ESP. The parameters port, spi and mark are those of esp.
 var WeaveGuard = wire.Transport{
 	Name:    "weave-guard",
 	Summary: "marks VXLAN packets for ESP and drops those without, by iptables (Weave Net's encryption)",

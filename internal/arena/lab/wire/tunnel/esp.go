@@ -16,21 +16,28 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// ESP is IPsec between the nodes with states and policies written into the
-// kernel and keys made for this network; no daemon negotiates any. In mode
-// transport it wraps the UDP packets that a tunnel sends between nodes to a
-// port, in mode tunnel the packets between pods of different nodes. The cipher
-// is AES-GCM with an ICV of 128 bits (RFC 4106).
+// ESP makes IPsec between the nodes. It writes states and policies into the kernel, with keys
+// made for this network; no daemon negotiates keys. In mode transport it encrypts the UDP
+// packets that a tunnel sends between nodes to a port; in mode tunnel it encrypts packets
+// between pods of different nodes. The cipher is AES-GCM with an ICV of 128 bits (RFC 4106).
 //
-// Parameters: mode; port, of the tunnel's packets (mode transport); ends, the
-// outer addresses in mode tunnel: nodes, or tunnels, the addresses of the
-// devices of a tunnel that carries them; key-bits, 128 or 256; spi, of the first node's states,
-// the others' follow; shared-key, one key and SPI for all nodes, as Cilium has
-// them; reqid; replay-window, in packets, and esn, extended sequence numbers.
-// Marks, where a product's programs tell with them which packets are meant:
-// mark and mark-mask, of packets to encrypt; node-in-mark adds the receiver's
-// number (from 1) << 16 to it; mark-in, of packets to decrypt; output-mark and
-// output-mark-in, which packets get when they are. A mark of 0 is none.
+// Parameters:
+//
+//	mode            transport or tunnel
+//	port            destination port of the tunnel's packets (mode transport)
+//	ends            outer addresses in mode tunnel: nodes, or tunnels for the addresses of a
+//	                tunnel's devices
+//	key-bits        128 or 256
+//	spi             SPI of the first node's states; the others' follow
+//	shared-key      one key and SPI for all nodes, as in Cilium
+//	reqid, replay-window (packets), esn (extended sequence numbers)
+//
+// Packet marks, for products whose programs use marks to select packets; 0 is no mark:
+//
+//	mark, mark-mask              packets to encrypt
+//	node-in-mark                 adds the receiver's number (from 1) << 16 to mark
+//	mark-in                      packets to decrypt
+//	output-mark, output-mark-in  marks that packets get when they are encrypted or decrypted
 var ESP = wire.Transport{
 	Name:    "esp",
 	Summary: "IPsec ESP in the kernel, around a tunnel's packets between nodes or around pods' packets",
@@ -55,7 +62,7 @@ var ESP = wire.Transport{
 	},
 }
 
-// espSetting is the parameters, and the keys of this network.
+// espSetting holds the parameters, and the keys of this network.
 type espSetting struct {
 	tunnel, tunnels, shared, nodeInMark, esn         bool
 	port, spi, reqid, replay                         int
@@ -138,7 +145,7 @@ func (e *espSetting) end(n *wire.Node) netip.Addr {
 	return n.Addr.Addr()
 }
 
-// states are how packets to and from each other node are wrapped.
+// states returns the node's IPsec states for packets to and from each other node.
 func (e *espSetting) states(f *wire.Fabric, n *wire.Node) []netlink.XfrmState {
 	state := func(from, to *wire.Node) netlink.XfrmState {
 		s := netlink.XfrmState{
@@ -165,7 +172,7 @@ func (e *espSetting) states(f *wire.Fabric, n *wire.Node) []netlink.XfrmState {
 		}
 		s := state(peer, n)
 		if e.shared {
-			// One state for all: the kernel finds it by receiver and SPI.
+			// One state for all senders: the kernel finds it by receiver and SPI.
 			s.Src = net.IPv4zero
 			return append(list, s)
 		}
@@ -174,8 +181,8 @@ func (e *espSetting) states(f *wire.Fabric, n *wire.Node) []netlink.XfrmState {
 	return list
 }
 
-// policies say which packets are wrapped, and that nothing else is taken for
-// them.
+// policies returns the policies that select the packets to encrypt, and those that reject
+// packets that should have been encrypted.
 func (e *espSetting) policies(f *wire.Fabric, n *wire.Node) []netlink.XfrmPolicy {
 	policy := func(dir netlink.Dir, from, to *wire.Node) netlink.XfrmPolicy {
 		p := netlink.XfrmPolicy{Dir: dir, Tmpls: []netlink.XfrmPolicyTmpl{{
@@ -184,7 +191,7 @@ func (e *espSetting) policies(f *wire.Fabric, n *wire.Node) []netlink.XfrmPolicy
 		if dir == netlink.XFRM_DIR_OUT {
 			p.Tmpls[0].Spi, p.Mark = e.spiOf(from), e.outMark(to)
 		} else if e.shared {
-			p.Tmpls[0].Src = net.IPv4zero // as the state has it
+			p.Tmpls[0].Src = net.IPv4zero // the same as in the state
 		}
 		if e.tunnel {
 			p.Src, p.Dst = wire.IPNet(from.PodCIDR), wire.IPNet(to.PodCIDR)
@@ -195,7 +202,7 @@ func (e *espSetting) policies(f *wire.Fabric, n *wire.Node) []netlink.XfrmPolicy
 		return p
 	}
 	dirs := []netlink.Dir{netlink.XFRM_DIR_IN}
-	if e.tunnel { // what was decrypted goes on to a pod, and needs a policy for that
+	if e.tunnel { // a decrypted packet is forwarded to a pod, which needs a policy
 		dirs = append(dirs, netlink.XFRM_DIR_FWD)
 	}
 	var list []netlink.XfrmPolicy
@@ -218,7 +225,7 @@ func (e *espSetting) mode() netlink.Mode {
 	return netlink.XFRM_MODE_TRANSPORT
 }
 
-// spiOf tells the senders apart where each has a key of its own.
+// spiOf returns the sender's SPI; it differs by sender unless all share a key.
 func (e *espSetting) spiOf(from *wire.Node) int {
 	if e.shared {
 		return e.spi
@@ -226,7 +233,7 @@ func (e *espSetting) spiOf(from *wire.Node) int {
 	return e.spi + from.Index
 }
 
-// outMark returns what packets to the node carry when they are to be encrypted.
+// outMark returns the mark of packets to the node that must be encrypted.
 func (e *espSetting) outMark(to *wire.Node) *netlink.XfrmMark {
 	mark, mask := e.mark, e.markMask
 	if e.nodeInMark {
@@ -238,7 +245,7 @@ func (e *espSetting) outMark(to *wire.Node) *netlink.XfrmMark {
 	return xfrmMark(mark, mask)
 }
 
-// outputMask leaves a packet's low byte, which is no part of the marks, alone
+// outputMask excludes the low byte of a packet's mark, which belongs to others
 // (cilium/cilium pkg/datapath/linux/linux_defaults, OutputMarkMask).
 const outputMask = 0xffffff00
 

@@ -24,11 +24,11 @@ import (
 
 // Flanneld runs flannel's own daemon on every node, with etcd on the first node.
 // The daemon itself sets up everything between the nodes, masquerading included.
-// Each daemon asks for its node's pod network, as after a restart, so that pods
-// have the same addresses as with every other contender.
+// Each daemon asks for its node's pod network, as it does after a restart, so that pods have the
+// same addresses as with every other contender.
 //
-// Parameters: type, the backend, and its other settings as flannel's net-conf.json
-// has them (Documentation/backends.md): port, vni.
+// Parameters: type is the backend; port and vni are settings of flannel's net-conf.json
+// (Documentation/backends.md).
 var Flanneld = wire.Transport{
 	Name:    "flanneld",
 	Summary: "flannel's own daemon on every node with etcd on the first; the backend is a parameter",
@@ -57,10 +57,10 @@ var Flanneld = wire.Transport{
 	},
 }
 
-// flannelKey is where flanneld looks for its configuration (--etcd-prefix).
+// flannelKey is the key under which flanneld reads its configuration (--etcd-prefix).
 const flannelKey = "/coreos.com/network/config"
 
-// flannelConfig returns the network's configuration as flanneld reads it.
+// flannelConfig returns flanneld's configuration of the network.
 func flannelConfig(f *wire.Fabric, p wire.Params) string {
 	backend := map[string]any{"Type": p.Text("type", "vxlan")}
 	for ours, theirs := range map[string]string{"port": "Port", "vni": "VNI"} {
@@ -70,7 +70,7 @@ func flannelConfig(f *wire.Fabric, p wire.Params) string {
 	}
 	text, err := json.Marshal(map[string]any{
 		"Network": f.PodNetwork.String(), "SubnetLen": f.Nodes[0].PodCIDR.Bits(),
-		// By default flannel leaves the first subnet out.
+		// By default flannel does not use the first subnet.
 		"SubnetMin": f.PodNetwork.Masked().Addr().String(), "Backend": backend,
 	})
 	if err != nil {
@@ -109,7 +109,7 @@ func startFlanneld(ctx context.Context, f *wire.Fabric, n *wire.Node, etcd strin
 	if err != nil {
 		return err
 	}
-	offers := f.MTU - f.Overhead // the pods may be asked to take less
+	offers := f.MTU - f.Overhead // the user may ask for a smaller MTU of pods
 	got, err := netip.ParsePrefix(lease[envSubnet])
 	switch {
 	case err != nil:
@@ -122,7 +122,7 @@ func startFlanneld(ctx context.Context, f *wire.Fabric, n *wire.Node, etcd strin
 	return nil
 }
 
-// The keys of subnet.env, flannel's word to the CNI plugin.
+// The keys of subnet.env, the file by which flannel configures the CNI plugin.
 const (
 	envNetwork = "FLANNEL_NETWORK"
 	envSubnet  = "FLANNEL_SUBNET"
@@ -141,9 +141,9 @@ func readEnv(r io.Reader) (map[string]string, error) {
 	return env, lines.Err()
 }
 
-// etcdPut writes a key through the JSON form of etcd's interface.
+// etcdPut writes a key through etcd's JSON interface.
 func etcdPut(n *wire.Node, etcd netip.AddrPort, key, value string) error {
-	body, err := json.Marshal(map[string][]byte{"key": []byte(key), "value": []byte(value)}) // as base64
+	body, err := json.Marshal(map[string][]byte{"key": []byte(key), "value": []byte(value)}) // the values become base64
 	if err != nil {
 		return err
 	}
@@ -176,8 +176,7 @@ func etcdPut(n *wire.Node, etcd netip.AddrPort, key, value string) error {
 	})
 }
 
-// waitFor calls ask until it returns no error, or the daemon that must answer has
-// ended.
+// waitFor calls ask until it returns no error or the daemon has ended.
 func waitFor(ctx context.Context, daemon host.Process, ask func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- daemon.Wait() }()

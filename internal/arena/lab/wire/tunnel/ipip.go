@@ -14,13 +14,13 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// IPIP is IP in IP (RFC 2003): one device a node with a /32 address, and a
-// route to every other node's pods through that node's own address on the
-// device, which so becomes the outer destination.
+// IPIP makes an IP in IP tunnel (RFC 2003). Each node has one device with a /32 address, and a
+// route on that device to every other node's pods through the other node's own address, which
+// becomes the outer destination.
 //
-// Parameters: device; local, whether it is a device of its own with the
-// node's address (flannel), else it is the namespace's fallback device, which
-// the kernel makes by itself under the name tunl0 (Calico).
+// Parameters: device is the device's name. local says whether the piece makes the device with
+// the node's address (flannel); if not, it uses tunl0, the namespace's fallback device, which
+// the kernel makes itself (Calico).
 var IPIP = wire.Transport{
 	Name:    "ipip",
 	Summary: "one IP in IP device a node; a route through it to every peer's pods",
@@ -34,7 +34,7 @@ var IPIP = wire.Transport{
 			if p.Bool("local", true) {
 				link.Local = n.Addr.Addr().AsSlice()
 			}
-			// The fallback device is there as soon as the module is.
+			// The fallback device exists as soon as the module is loaded.
 			if err := h.LinkAdd(link); err != nil && !errors.Is(err, unix.EEXIST) {
 				return fmt.Errorf("ipip: %s: %w; see `cnibench probe`", device, err)
 			}

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package tunnel has the pieces that carry packets between nodes in other
-// packets: VXLAN, IPIP, WireGuard, ESP and flannel's own daemon. Next: ipip.go.
+// Package tunnel holds the pieces that encapsulate packets between nodes: VXLAN, IPIP,
+// WireGuard, ESP and flannel's own daemon. Next: ipip.go.
 package tunnel
 
 import (
@@ -16,14 +16,13 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// VXLAN is an overlay that is programmed, not learned: every node has one
-// VXLAN device with a /32 address, and for every other node a route, a
-// permanent neighbour entry and a forwarding entry, as flannel and Calico
-// write them from what their agents know. With cross-subnet, nodes of the same
-// subnet are reached by a route through their own address instead; with a mark
-// only packets that carry it take the device, by a rule and a table of their
-// own (Cilium's IPsec). overhead is by how many bytes the device's MTU is below
-// the underlay's, the contender's where it is not given.
+// VXLAN makes an overlay without learning. Every node has one VXLAN device with a /32 address,
+// and for every other node a route, a permanent neighbour entry and a forwarding entry, as the
+// agents of flannel and Calico write them. With cross-subnet, a node of the same subnet is
+// reached by a route through its own address instead. With a mark, only packets that carry it
+// use the device, by a rule and a table of their own (Cilium's IPsec). overhead is the
+// difference between the underlay's MTU and the device's, in bytes; by default the
+// contender's.
 var VXLAN = wire.Transport{
 	Name:    "vxlan",
 	Summary: "one VXLAN device a node; routes, neighbours and forwarding entries written for every peer",
@@ -93,8 +92,8 @@ var VXLAN = wire.Transport{
 	},
 }
 
-// vxlanPeer tells the device where the peer's pods, its tunnel address and
-// its MAC address are. Table 0 is main.
+// vxlanPeer writes the device's route to the peer's pods and the peer's neighbour and forwarding
+// entries. Table 0 is table main.
 func vxlanPeer(h *netlink.Handle, device int, peer *wire.Node, mac net.HardwareAddr, table int) error {
 	via := net.IP(tunnelAddr(peer).AsSlice())
 	if err := h.NeighSet(&netlink.Neigh{LinkIndex: device, State: netlink.NUD_PERMANENT, Type: unix.RTN_UNICAST, IP: via, HardwareAddr: mac}); err != nil {
@@ -121,7 +120,7 @@ func vxlanPeer(h *netlink.Handle, device int, peer *wire.Node, mac net.HardwareA
 // of its pods, which no pod gets.
 func tunnelAddr(n *wire.Node) netip.Addr { return n.PodCIDR.Masked().Addr() }
 
-// tunnelMAC returns a locally administered address that tells the nodes apart.
+// tunnelMAC returns a locally administered MAC address, different for each node.
 func tunnelMAC(n *wire.Node) net.HardwareAddr {
 	return net.HardwareAddr{0x66, 0xcb, 0, 0, byte(n.Index >> 8), byte(n.Index)}
 }

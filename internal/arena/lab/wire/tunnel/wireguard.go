@@ -17,24 +17,22 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab/wire"
 )
 
-// WireGuard makes a WireGuard device on every node. Its peers are the other nodes;
-// keys are made for this network. It is a transport, or the encryption of another
-// one. Products differ in how packets reach the device, which the parameter routes
-// says:
+// WireGuard makes a WireGuard device on every node. Its peers are the other nodes; keys are made
+// for this network. It is a transport, or it encrypts another transport. The parameter routes
+// says how packets reach the device, in which products differ:
 //
 //	network  one route for the whole pod network (flannel)
 //	peers    a route to each other node's pods (Antrea)
-//	table    those in a routing table of its own, which a rule asks before
-//	         main for every packet that is not marked as encrypted (Calico)
-//	none     nothing: an eBPF program redirects packets (Cilium)
+//	table    the same routes in a table of their own; a rule looks up packets there
+//	         that are not marked as encrypted, before table main (Calico)
+//	none     no route: an eBPF program redirects packets (Cilium)
 //
-// The other parameters: device and port, its name and UDP port; overhead, by
-// how many bytes its MTU is below the underlay's (the contender's overhead);
-// address, what it gets as a /32: network (the network address of the node's
-// pods), gateway (their gateway's) or none; allowed, whose packets a peer may
-// send: pods, or nodes-and-pods where packets of a tunnel are encrypted; mark,
-// the firewall mark of encrypted packets; table and priority, for routes:
-// table.
+// The other parameters: device and port are its name and UDP port; overhead is the difference
+// between the underlay's MTU and the device's, in bytes (default: the contender's); address is
+// the device's /32: network (the network address of the node's pods), gateway (the pods'
+// gateway) or none; allowed lists whose packets a peer may send: pods, or nodes-and-pods if the
+// packets of a tunnel are encrypted; mark is the firewall mark of encrypted packets; table and
+// priority belong to routes table.
 var WireGuard = wire.Transport{
 	Name:    "wireguard",
 	Summary: "one WireGuard device a node, every other node its peer (RFC 8439 cipher in the kernel)",
@@ -96,7 +94,7 @@ var WireGuard = wire.Transport{
 	},
 }
 
-// wgPeers returns the other nodes as the node's device knows them.
+// wgPeers returns the configuration of the other nodes as peers of the node's device.
 func wgPeers(f *wire.Fabric, n *wire.Node, keys map[*wire.Node]wgtypes.Key, port int, nodes bool) []wgtypes.PeerConfig {
 	var peers []wgtypes.PeerConfig
 	for _, peer := range f.Nodes {
@@ -117,7 +115,7 @@ func wgPeers(f *wire.Fabric, n *wire.Node, keys map[*wire.Node]wgtypes.Key, port
 	return peers
 }
 
-// wgConfigure hands the device its configuration.
+// wgConfigure configures the device.
 func wgConfigure(n *wire.Node, device string, config wgtypes.Config) error {
 	return n.NS.Do(func() error {
 		c, err := wgctrl.New()
@@ -128,7 +126,7 @@ func wgConfigure(n *wire.Node, device string, config wgtypes.Config) error {
 	})
 }
 
-// wgRoutes returns the routes that lead pods' packets into the device.
+// wgRoutes returns the routes that send pods' packets into the device.
 func wgRoutes(f *wire.Fabric, n *wire.Node, kind string, table, device int) []netlink.Route {
 	switch kind {
 	case "none":
@@ -145,7 +143,7 @@ func wgRoutes(f *wire.Fabric, n *wire.Node, kind string, table, device int) []ne
 			if kind != "table" {
 				continue
 			}
-			// Packets for the node's own pods are looked up in table main.
+			// Packets for the node's own pods must be looked up in table main.
 			r = netlink.Route{Dst: wire.IPNet(peer.PodCIDR), Type: unix.RTN_THROW, Table: table}
 		}
 		list = append(list, r)
