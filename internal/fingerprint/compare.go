@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// decisive are the keys, and the beginnings of keys (ending in a dot), that
-// can explain why two runs differ. Sysctls are not among them: most say
-// nothing of a result, and a contender sets its own.
+// decisive lists keys, and beginnings of keys that end in a dot, which can explain why two runs
+// differ. Sysctls are not among them: most do not affect a result, and a contender sets its
+// own.
 var decisive = []string{"kernel.", "cpu.", "memory.", "virt.", "uplink.", "tcp.congestion_control", "tool."}
 
-// Differences names the keys that can explain a difference between results
-// measured in a and b, sorted. A key that only one side has is a difference.
+// Differences returns the keys that can explain a difference between results measured in a and
+// b, sorted. A key that only one side has counts as different.
 func Differences(a, b map[string]string) []string {
 	keys := maps.Clone(a)
 	if keys == nil {
@@ -39,12 +39,12 @@ func isDecisive(key string) bool {
 	})
 }
 
-// ErrOtherMachine is the kind of SameMachine's error.
+// ErrOtherMachine means that SameMachine found another kernel or CPU.
 var ErrOtherMachine = errors.New("not the machine that the run began on")
 
-// SameMachine refuses to mix samples of two kernels or CPUs in one run: then
-// is the run's fingerprint, now is this machine's. A key that one side lacks
-// proves nothing. Errors: ErrOtherMachine.
+// SameMachine returns ErrOtherMachine if samples of the two machines must not be in one run,
+// because the kernels or CPUs differ. then is the run's fingerprint, now is this machine's. A
+// key that one side lacks counts as equal.
 func SameMachine(then, now map[string]string) error {
 	var differ []string
 	for _, key := range []string{"kernel.release", "cpu.model", "cpu.online"} {

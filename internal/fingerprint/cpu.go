@@ -17,11 +17,11 @@ import (
 
 const cpuDir = "sys/devices/system/cpu/"
 
-// cpu sets cpu.*: model, which CPUs are online, topology, how they are clocked
-// and which vulnerabilities they pay for.
 // maxNodes bounds the number of a NUMA node: the kernel has at most 1,024 nodes.
 const maxNodes = 1 << 10
 
+// cpu sets cpu.*: the model, the online CPUs, the topology, the frequencies, and the
+// mitigations of vulnerabilities.
 func (c *collector) cpu() {
 	info, ok := parse(c, "proc/cpuinfo", parseCPUInfo)
 	if ok {
@@ -33,7 +33,7 @@ func (c *collector) cpu() {
 	if nodes, err := linux.ParseCPUs(c.read("sys/devices/system/node/online"), maxNodes); err == nil && len(nodes) > 0 {
 		c.set("cpu.numa_nodes", strconv.Itoa(len(nodes)))
 	}
-	// A kernel that does not know its sockets says -1.
+	// A kernel that does not know the sockets says -1.
 	packages := slices.DeleteFunc(c.distinct(cpuDir+"cpu[0-9]*/topology/physical_package_id"),
 		func(id string) bool { return strings.HasPrefix(id, "-") })
 	if len(packages) > 0 {
@@ -46,7 +46,7 @@ func (c *collector) cpu() {
 	c.set("cpu.vulnerabilities", c.vulnerabilities())
 }
 
-// turbo says whether the CPU may exceed its nominal frequency.
+// turbo returns whether the CPU may exceed its nominal frequency.
 func (c *collector) turbo() string {
 	switch c.read(cpuDir + "intel_pstate/no_turbo") {
 	case "0":
@@ -57,8 +57,8 @@ func (c *collector) turbo() string {
 	return onOff(c.read(cpuDir + "cpufreq/boost"))
 }
 
-// frequency is the range that the governor may choose from. Where nothing
-// scales it, it is the constant that the kernel found at boot.
+// frequency returns the range from which the governor may choose. If the frequency is fixed, it
+// returns the one that the kernel found at boot.
 func (c *collector) frequency(constantMHz float64) string {
 	lowest, highest := math.Inf(1), 0.0
 	for _, khz := range c.distinct(cpuDir + "cpu[0-9]*/cpufreq/scaling_m[ia][nx]_freq") {
@@ -77,8 +77,8 @@ func (c *collector) frequency(constantMHz float64) string {
 	return ""
 }
 
-// vulnerabilities lists what the CPU is affected by, each with the first
-// clause of what is done about it.
+// vulnerabilities returns the CPU's vulnerabilities, each with the first clause of its
+// mitigation.
 func (c *collector) vulnerabilities() string {
 	names, _ := fs.Glob(c.root, cpuDir+"vulnerabilities/*")
 	var list []string
@@ -96,12 +96,12 @@ func (c *collector) vulnerabilities() string {
 	return strings.Join(list, "; ")
 }
 
-// cpuInfo is what /proc/cpuinfo says of its first CPU.
+// cpuInfo holds the values of the first CPU in /proc/cpuinfo.
 type cpuInfo struct {
 	model     string // "AMD EPYC 7763 64-Core Processor"; on Arm the implementer and part
-	signature string // on x86 "family 25 model 17 stepping 1": a guest's model name can be vague
+	signature string // on x86 "family 25 model 17 stepping 1", since a guest's model name can be vague
 	microcode string
-	mhz       float64 // now; changes where the CPU scales
+	mhz       float64 // current value; it changes if the CPU scales
 	flags     []string
 }
 
@@ -109,7 +109,7 @@ type cpuInfo struct {
 func parseCPUInfo(r io.Reader) (cpuInfo, error) {
 	field := map[string]string{}
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20) // the flags make long lines
+	lines.Buffer(nil, 1<<20) // lines with flags are long
 	for lines.Scan() {
 		name, value, ok := strings.Cut(lines.Text(), ":")
 		if !ok {

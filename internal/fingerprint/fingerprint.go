@@ -1,10 +1,9 @@
-// Package fingerprint collects what explains a result: the kernel and its
-// options, the CPU, virtualisation, memory, the uplink, the network sysctls
-// and the programs that measure. It changes nothing, measures nothing, and
-// takes nothing that names a person, a host, an address or a serial number,
-// because people publish runs. What cannot be read is a gap: the key is
-// absent, never empty and never an error. Next: kernel.go as the pattern for
-// every theme, then compare.go for what may differ between two runs.
+// Package fingerprint collects what explains a result: the kernel and its options, the CPU,
+// virtualisation, memory, the uplink, the network sysctls and the programs that measure. It
+// changes nothing and measures nothing. Because people publish runs, it collects nothing that
+// names a person, a host, an address or a serial number. If a value cannot be read, its key is
+// absent; it is never empty and never an error. Next: kernel.go is the pattern of every theme;
+// compare.go says what may differ between two runs.
 package fingerprint
 
 import (
@@ -19,20 +18,20 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// Options say where to look besides the root.
+// Options says where to look besides the root.
 type Options struct {
-	// Runner runs `iperf3 --version` and its like where the result is
-	// measured; nil leaves out every key that needs a program.
+	// Runner runs programs, such as `iperf3 --version`, where the result is measured. If it is
+	// nil, keys that need a program are absent.
 	Runner host.Runner
-	// CNIPath is the folders of CNI plugins, the first with a plugin wins.
+	// CNIPath lists the folders of CNI plugins; the first one that has a plugin counts.
 	CNIPath []string
-	// Uplink is the interface towards the other nodes; "" is eth0.
+	// Uplink is the interface to the other nodes; "" means eth0.
 	Uplink string
 }
 
-// Collect reads the machine below root, which is "/" as os.DirFS or a fixture.
-// Namespaced values (uplink, sysctls, conntrack) are those of the namespaces
-// that the caller runs in. Keys are stable, with dots.
+// Collect reads the machine below root, which is "/" as os.DirFS or a fixture. Values that
+// belong to a namespace (uplink, sysctls, conntrack) are those of the caller's namespaces. Keys
+// are stable and have dots.
 func Collect(ctx context.Context, root fs.FS, opt Options) map[string]string {
 	if opt.Uplink == "" {
 		opt.Uplink = "eth0"
@@ -42,12 +41,12 @@ func Collect(ctx context.Context, root fs.FS, opt Options) map[string]string {
 	return c.env
 }
 
-// collector gathers the values; its methods are one per theme and file.
+// collector collects the values. It has one method for each theme, in a file of its own.
 type collector struct {
 	ctx  context.Context
 	root fs.FS
 	opt  Options
-	link func(name string) (link, bool) // of the caller's network namespace
+	link func(name string) (link, bool) // in the caller's network namespace
 	env  map[string]string
 }
 
@@ -62,14 +61,15 @@ func (c *collector) collect() {
 	c.set("go.version", runtime.Version())
 }
 
-// set records a value on one line; an empty one is a gap.
+// set records a value as one line. It ignores an empty value.
 func (c *collector) set(key, value string) {
 	if value = strings.Join(strings.Fields(value), " "); value != "" {
 		c.env[key] = value
 	}
 }
 
-// read gives a small file without surrounding space, or "" if there is none.
+// read returns the text of a small file without surrounding space; "" if the file cannot be
+// read.
 func (c *collector) read(name string) string {
 	f, err := c.root.Open(name)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *collector) read(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// parse gives the file to a parser; one that cannot be read is a gap.
+// parse passes the file to a parser. It does nothing if the file cannot be read.
 func parse[T any](c *collector, name string, parser func(io.Reader) (T, error)) (value T, ok bool) {
 	f, err := c.root.Open(name)
 	if err != nil {
@@ -94,9 +94,9 @@ func parse[T any](c *collector, name string, parser func(io.Reader) (T, error)) 
 	return value, err == nil
 }
 
-// distinct gives the different contents of all files that match, sorted.
+// distinct returns the distinct contents of all matching files, sorted.
 func (c *collector) distinct(pattern string) []string {
-	names, _ := fs.Glob(c.root, pattern) // the only error is a bad pattern
+	names, _ := fs.Glob(c.root, pattern) // fails for a bad pattern only
 	var values []string
 	for _, name := range names {
 		if v := c.read(name); v != "" {
@@ -107,11 +107,10 @@ func (c *collector) distinct(pattern string) []string {
 	return slices.Compact(values)
 }
 
-// below turns an absolute path into a name of the root file system.
+// below converts an absolute path to a name in the root file system.
 func below(absolute string) string { return strings.TrimPrefix(path.Clean(absolute), "/") }
 
-// onOff is the word for a switch that the kernel shows as 0 or 1, "" for any
-// other text.
+// onOff returns "on" for 1, "off" for 0, and "" for any other text.
 func onOff(text string) string {
 	switch text {
 	case "0":

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// kernel sets kernel.release, kernel.version (without its builder),
-// kernel.cmdline and kernel.config.*.
+// kernel sets kernel.release, kernel.version (without its builder), kernel.cmdline and
+// kernel.config.*.
 func (c *collector) kernel() {
 	release := c.read("proc/sys/kernel/osrelease")
 	c.set("kernel.release", release)
@@ -37,17 +37,17 @@ func gunzipped[T any](parser func(io.Reader) (T, error)) func(io.Reader) (T, err
 	}
 }
 
-// configOptions are the options that move a latency or a CPU figure: timer
-// tick, preemption, how CPU time is accounted, receive steering, mitigations
-// (under the names before and after Linux 6.9).
+// configOptions lists the options that affect a latency or CPU figure: timer tick, preemption,
+// accounting of CPU time, receive steering, mitigations (under their names before and after
+// Linux 6.9).
 var configOptions = regexp.MustCompile(`^(HZ|HZ_PERIODIC|NO_HZ.*|HIGH_RES_TIMERS` +
 	`|PREEMPT(ION|_NONE|_VOLUNTARY|_LAZY|_DYNAMIC|_RT|_BUILD)?` +
 	`|IRQ_TIME_ACCOUNTING|VIRT_CPU_ACCOUNTING_GEN|TICK_CPU_ACCOUNTING` +
 	`|RPS|XPS|BQL|NET_RX_BUSY_POLL|BPF_JIT_ALWAYS_ON` +
 	`|CPU_MITIGATIONS|SPECULATION_MITIGATIONS|MITIGATION_.*|RETPOLINE|RETHUNK|PAGE_TABLE_ISOLATION|SLS)$`)
 
-// parseConfig reads a kernel's .config and gives the options that explain a
-// result, without CONFIG_; one that is not set is "n".
+// parseConfig parses a kernel's .config and returns the configOptions, without CONFIG_; the
+// value of an option that is not set is "n".
 func parseConfig(r io.Reader) (map[string]string, error) {
 	options := map[string]string{}
 	lines := bufio.NewScanner(r)
@@ -68,9 +68,9 @@ func parseConfig(r io.Reader) (map[string]string, error) {
 	return options, lines.Err()
 }
 
-// telling are the parameters of the kernel command line whose value is
-// published: they change timing, CPUs, memory or mitigations. A name that ends
-// in "." or "_" stands for all that begin so.
+// telling lists the parameters of the kernel command line whose values are published: they
+// affect timing, CPUs, memory or mitigations. A name that ends in "." or "_" stands for all
+// parameters that begin with it.
 var telling = []string{
 	"mitigations", "spectre_", "spec_", "nospectre_", "nopti", "pti", "l1tf", "mds", "tsx", "tsx_", "mmio_stale_data", "retbleed",
 	"srbds", "gather_data_sampling", "reg_file_data_sampling", "indirect_target_selection", "tsa", "vmscape",
@@ -84,14 +84,14 @@ var telling = []string{
 }
 
 var (
-	// plainValue can name nobody, whatever the parameter.
+	// plainValue matches values that cannot name anybody, whatever the parameter.
 	plainValue = regexp.MustCompile(`^([0-9]{1,8}[kKmMgG]?|on|off|y|n|yes|no|auto)$`)
 	parameter  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 )
 
-// commandLine is the kernel's command line without what is for init (after
-// "--") and with "…" for every value that is neither telling nor plain: root
-// devices, addresses, host names and keys stand there too.
+// commandLine returns the kernel's command line without the arguments of init (after "--"). It
+// replaces every value that is neither telling nor plain by "…", because root devices,
+// addresses, host names and keys stand there too.
 func commandLine(line string) string {
 	var kept []string
 	for _, word := range splitQuoted(line) {
@@ -119,8 +119,8 @@ func isTelling(name string) bool {
 	})
 }
 
-// splitQuoted splits at spaces outside double quotes, as the kernel does
-// (lib/cmdline.c, next_arg).
+// splitQuoted splits at spaces outside double quotes, as the kernel does (lib/cmdline.c,
+// next_arg).
 func splitQuoted(line string) []string {
 	quoted := false
 	return strings.FieldsFunc(line, func(r rune) bool {

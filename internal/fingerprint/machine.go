@@ -23,7 +23,7 @@ func (c *collector) machine() {
 
 const clockDir = "sys/devices/system/clocksource/clocksource0/"
 
-// hypervisorClocks are the clocks that only guests of that hypervisor have.
+// hypervisorClocks lists clocks that only guests of a hypervisor have.
 var hypervisorClocks = []struct{ clock, hypervisor string }{
 	{"kvm-clock", "KVM"},
 	{"hyperv_clocksource_tsc_page", "Hyper-V"},
@@ -56,7 +56,7 @@ func (c *collector) virtualisation() {
 		c.set("virt.hypervisor", "none")
 		return
 	case strings.Contains(product, "KVM"), strings.Contains(product, "QEMU"), strings.Contains(product, "Virtual Machine"):
-		// Arm CPUs have no flag for it.
+		// Arm CPUs have no flag for a hypervisor.
 		hypervisor = "unnamed"
 	default:
 		return
@@ -80,7 +80,7 @@ func parseMemTotal(r io.Reader) (unit.Bytes, error) {
 	return 0, fmt.Errorf("no MemTotal in kB")
 }
 
-// bracketed is the chosen one of "always [madvise] never".
+// bracketed returns the chosen word of a text such as "always [madvise] never".
 func bracketed(choices string) string {
 	_, rest, _ := strings.Cut(choices, "[")
 	chosen, _, ok := strings.Cut(rest, "]")

@@ -16,35 +16,35 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// versions are the commands whose first line of output names the version.
+// versions lists commands whose first line of output has the version.
 var versions = [][]string{
 	{"iperf3", "--version"},
 	{"qperf", "--version"},
-	{"nginx", "-v"}, // on standard error
+	{"nginx", "-v"}, // prints to standard error
 	{"ip", "-V"},
 }
 
-// programs sets tool.NAME for each program that is there.
+// programs sets tool.NAME for each installed program.
 func (c *collector) programs() {
 	for _, argv := range versions {
 		if out, ok := c.output(argv...); ok {
-			// Only the first line: iperf3's second one has the host name.
+			// Only the first line counts: iperf3's second line has the host name.
 			line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 			c.set("tool."+argv[0], line)
 		}
 	}
 }
 
-// programLimit is how long a program may take to say its version.
-const programLimit = 2 * time.Second
+// programTimeout is how long a program may take to print its version.
+const programTimeout = 2 * time.Second
 
-// output is what a program prints: standard output, else standard error. A
-// program that is missing, fails or hangs gives nothing.
+// output returns what a program prints to standard output, else to standard error; "" if the
+// program is missing, fails or hangs.
 func (c *collector) output(argv ...string) ([]byte, bool) {
 	if c.opt.Runner == nil {
 		return nil, false
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, programLimit)
+	ctx, cancel := context.WithTimeout(c.ctx, programTimeout)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	p, err := c.opt.Runner.Start(ctx, host.Command{Argv: argv, Stdout: &stdout, Stderr: &stderr, Aside: true})
@@ -57,18 +57,18 @@ func (c *collector) output(argv ...string) ([]byte, bool) {
 	return stderr.Bytes(), true
 }
 
-// plugins sets tool.cni.NAME for each program in the CNI path: the version
-// that its Go build recorded, else the start of its SHA-256. Plugins are not
-// run for it: what they do without arguments is theirs to choose.
+// plugins sets tool.cni.NAME for each program in the CNI path to the version that its Go build
+// recorded, else to the start of its SHA-256. It does not run plugins, because what they do
+// without arguments is not defined.
 func (c *collector) plugins() {
 	for _, dir := range c.opt.CNIPath {
 		if !path.IsAbs(dir) {
-			continue // an empty part of CNI_PATH is no folder
+			continue // skip an empty part of CNI_PATH
 		}
-		entries, _ := fs.ReadDir(c.root, below(dir)) // one that is not there is a gap
+		entries, _ := fs.ReadDir(c.root, below(dir)) // a missing folder is skipped
 		for _, e := range entries {
 			name := path.Join(below(dir), e.Name())
-			info, err := fs.Stat(c.root, name) // follows links
+			info, err := fs.Stat(c.root, name) // follows symbolic links
 			key := "tool.cni." + e.Name()
 			if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 || c.env[key] != "" {
 				continue

@@ -8,12 +8,12 @@ import (
 
 const netDir = "proc/sys/net"
 
-// sysctls sets sysctl.net.* and the ones that readers look for under names of
-// their own: tcp.*, conntrack.* and br_netfilter.
+// sysctls sets sysctl.net.*, and the keys tcp.*, conntrack.* and br_netfilter, under which
+// readers look for some sysctls.
 func (c *collector) sysctls() {
 	for _, family := range []string{"core", "ipv4", "netfilter", "bridge"} {
-		// WalkDir's errors are gaps: a file that only root reads, a module
-		// that is not loaded.
+		// WalkDir's errors are ignored: a file that only root may read, a module that is not
+		// loaded.
 		_ = fs.WalkDir(c.root, path.Join(netDir, family), func(name string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
@@ -34,8 +34,8 @@ func (c *collector) sysctls() {
 	c.set("br_netfilter", c.brNetfilter())
 }
 
-// cut shortens tables, such as a list of reserved ports or a bitmap of CPUs:
-// they explain nothing in full.
+// cut shortens tables, such as a list of reserved ports or a bitmap of CPUs, which explain
+// nothing in full.
 func cut(value string) string {
 	const longest = 160
 	if len(value) <= longest {
@@ -44,27 +44,27 @@ func cut(value string) string {
 	return strings.ToValidUTF8(value[:longest], "") + "…"
 }
 
-// perInterface says that the folder holds the settings of one interface: there
-// are hundreds, and the names are the run's own. "all" and "default" stay.
+// perInterface reports whether the folder holds the settings of one interface. There are
+// hundreds of them, and the run chose the names. "all" and "default" are kept.
 func perInterface(dir string) bool {
 	parent := path.Base(path.Dir(dir))
 	name := path.Base(dir)
 	return (parent == "conf" || parent == "neigh") && name != "all" && name != "default"
 }
 
-// unpublished are keys of this boot that would let somebody forge packets to
-// the machine or steer its queues, and a counter.
+// unpublished lists keys of this boot that would help others to forge packets to the machine or
+// to steer its queues, and a counter.
 var unpublished = map[string]bool{
 	"tcp_fastopen_key":        true,
 	"netdev_rss_key":          true,
 	"fib_multipath_hash_seed": true,
 	"stable_secret":           true,
 	"nf_conntrack_count":      true, // conntrack.count
-	"flush":                   true, // write only
+	"flush":                   true, // can only be written
 }
 
-// brNetfilter says whether bridged packets pass iptables: "on", "off" (module
-// loaded, not called) or "not loaded"; "" where sysctls cannot be read at all.
+// brNetfilter returns whether bridged packets pass iptables: "on", "off" (the module is loaded,
+// but not called) or "not loaded"; "" if sysctls cannot be read.
 func (c *collector) brNetfilter() string {
 	if state := onOff(c.read(netDir + "/bridge/bridge-nf-call-iptables")); state != "" {
 		return state

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// link is what the kernel says of an interface by ioctl. /sys/class/net is not
-// read: inside a node's network namespace it is still the host's.
+// link holds what the kernel's ioctl says about an interface. /sys/class/net is not used,
+// because inside a node's network namespace it still shows the host's interfaces.
 type link struct {
 	mtu      int
 	driver   string
 	firmware string
-	features map[string]bool // by the kernel's names, as `ethtool -k` shows them
+	features map[string]bool // by the kernel's names, as in `ethtool -k`
 }
 
-// offloads are the features that decide how many packets the stack handles per
-// byte. A key is on if any of its features is.
+// offloads lists the features that decide how many packets the stack handles for a given number
+// of bytes. A key is on if any of its features is on.
 var offloads = []struct {
 	key      string
 	features []string
@@ -36,7 +36,7 @@ var offloads = []struct {
 	{"tx_checksum", []string{"tx-checksum-ip-generic", "tx-checksum-ipv4", "tx-checksum-ipv6"}},
 }
 
-// uplink sets uplink.*; all absent if there is no such interface here.
+// uplink sets uplink.*. All keys are absent if there is no such interface.
 func (c *collector) uplink() {
 	l, ok := c.link(c.opt.Uplink)
 	if !ok {
@@ -62,8 +62,8 @@ func (c *collector) uplink() {
 	}
 }
 
-// parseQdiscs reads the lines of `tc qdisc show dev X` and gives the kinds,
-// the root first, each once: "mq fq_codel".
+// parseQdiscs parses the output of `tc qdisc show dev X` and returns the kinds of qdiscs, each
+// once, the root first: "mq fq_codel".
 func parseQdiscs(r io.Reader) ([]string, error) {
 	var kinds []string
 	lines := bufio.NewScanner(r)

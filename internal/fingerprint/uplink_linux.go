@@ -6,7 +6,7 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// readLink asks the kernel in the caller's network namespace.
+// readLink asks the kernel about an interface of the caller's network namespace.
 func readLink(name string) (link, bool) {
 	iface, err := net.InterfaceByName(name)
 	if err != nil {

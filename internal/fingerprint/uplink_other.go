@@ -2,5 +2,5 @@
 
 package fingerprint
 
-// readLink knows no interface: nothing is measured on other systems.
+// readLink finds no interface: other systems measure nothing.
 func readLink(string) (link, bool) { return link{}, false }

@@ -12,17 +12,17 @@ import (
 	"github.com/cnibench/cnibench/internal/stat"
 )
 
-// ConditionKeys are the keys of Study.Conditions, in the order of reports.
+// ConditionKeys returns the keys of Study.Conditions, in the order of reports.
 func ConditionKeys() []string { return []string{"nodes", "kernel", "card", "mtu", "policy"} }
 
-// minRanked is the fewest contenders whose order is compared.
+// minRanked is the smallest number of contenders whose order is compared.
 const minRanked = 4
 
-// confidence is that of the agreements' intervals.
+// confidence is the confidence level of the agreements' intervals.
 const confidence = 0.95
 
-// Attach sets the studies beside the report: their figures, how far the ranks agree,
-// and what differs between the machines.
+// Attach adds to the report the studies' figures, the agreement of the rank orders, and the
+// differences between the machines.
 func Attach(r *analysis.Report, studies []Study) {
 	r.Published = Beside(r, studies)
 	r.Agreements = agreements(r.Published)
@@ -34,9 +34,10 @@ func Attach(r *analysis.Report, studies []Study) {
 	}
 }
 
-// agreements compare the orders of contenders, for each table of a study, step, metric
-// and kernel of ours. What a study's link limited is left out, and of a contender that
-// we have on several underlays, or the table several times, the first is taken.
+// agreements compares the order of contenders for each table of a study and each step, metric
+// and kernel of the report. It leaves out figures that a study's link limited. If the report
+// has a contender on several underlays, or the table has it several times, the first one
+// counts.
 func agreements(figures []analysis.PublishedFigure) []analysis.Agreement {
 	type place struct{ study, table, step, metric, kernel string }
 	var order []place
@@ -69,7 +70,7 @@ func agreements(figures []analysis.PublishedFigure) []analysis.Agreement {
 			N: len(list), LineLimited: limited[at],
 		}
 		if a.Tau = stat.KendallTau(ours, theirs); math.IsNaN(a.Tau) {
-			continue // all alike on one side
+			continue // all values of one side are equal
 		}
 		if low, high, ok := stat.KendallInterval(a.Tau, a.N, confidence); ok {
 			a.CI = &analysis.Interval{low, high}
@@ -80,8 +81,8 @@ func agreements(figures []analysis.PublishedFigure) []analysis.Agreement {
 	return out
 }
 
-// among are the tau of each two of the study's runs over the contenders that both have, the
-// least first.
+// among returns Kendall's tau for every pair of the study's runs, over their common contenders,
+// ascending.
 func among(list []analysis.PublishedFigure) []float64 {
 	runs := len(list[0].Runs)
 	for _, f := range list {
@@ -105,8 +106,8 @@ func among(list []analysis.PublishedFigure) []float64 {
 	return out
 }
 
-// outliers are the contenders whose place in our order is more than a third of the list,
-// and two places at least, from the one in the study's; the furthest first.
+// outliers returns the contenders whose places in the two orders differ by more than a third of
+// the list and by at least two; the largest difference first.
 func outliers(list []analysis.PublishedFigure, ours, theirs []float64) []analysis.Outlier {
 	lower := list[0].Better == result.Lower
 	a, b := places(ours, lower), places(theirs, lower)
@@ -123,7 +124,8 @@ func outliers(list []analysis.PublishedFigure, ours, theirs []float64) []analysi
 	return out
 }
 
-// places are the values' places from the best, 1; equal values share the mean of theirs.
+// places returns each value's place, 1 for the best. Equal values share the mean of their
+// places.
 func places(values []float64, lower bool) []float64 {
 	out := make([]float64, len(values))
 	for i, v := range values {
@@ -141,7 +143,8 @@ func places(values []float64, lower bool) []float64 {
 	return out
 }
 
-// differences are what the run's environment and the study's say under the same key.
+// differences returns the conditions for which the run's environment and the study have
+// different values.
 func differences(r *analysis.Report, s Study) []analysis.Difference {
 	env, settings := r.Run.Environment, r.Plan.Settings
 	ours := map[string]string{"kernel": env["kernel.release"], "mtu": settings["mtu"]}

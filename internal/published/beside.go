@@ -11,10 +11,10 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Beside sets the studies' ratios beside those of the report, in the order of
-// its results: the same contender, class of step and metric, where both have
-// a baseline. A table that was measured at a share of the study's highest rate
-// is compared with the step at that share of ours. The slice is never nil.
+// Beside returns the studies' ratios that match results of the report, in the order of the
+// results. They match if contender, class of step and metric are the same and both have a
+// baseline. A table that was measured at a share of the study's highest rate is compared with
+// the step at the same share of ours. The slice is never nil.
 func Beside(r *analysis.Report, studies []Study) []analysis.PublishedFigure {
 	loads := loadsOf(r)
 	figures := []analysis.PublishedFigure{}
@@ -52,7 +52,7 @@ func Beside(r *analysis.Report, studies []Study) []analysis.PublishedFigure {
 	return figures
 }
 
-// finite says that a format can carry the comparison.
+// finite reports whether all values of the comparison are finite, since JSON has no others.
 func finite(c *analysis.Comparison) bool {
 	sum := c.Ratio
 	if c.CI != nil {
@@ -64,15 +64,15 @@ func finite(c *analysis.Comparison) bool {
 	return !math.IsNaN(sum) && !math.IsInf(sum, 0)
 }
 
-// load is what a step puts on a network.
+// load is the kind and rate of a step's traffic.
 type load struct {
 	class string  // see Class
-	share float64 // its rate over the highest that the host network sustains; 0 is not known, or has no rate
+	share float64 // its rate divided by the highest that the host network sustains; 0 if unknown or without a rate
 }
 
-// loadsOf are the loads of the report's steps that a study may have. The highest rate is
-// what the plan's calibration found, or the top of the steps' rates; where the calibration
-// was of the slowest contender, no study's shares are of that.
+// loadsOf returns the loads of the report's steps that a study may have too. The highest rate
+// is the one that the plan's calibration found, or the highest rate of the steps. If the
+// calibration was for the slowest contender, no share of a study applies.
 func loadsOf(r *analysis.Report) map[string]load {
 	loads, top := map[string]load{}, map[string]float64{}
 	for _, s := range r.Steps {
@@ -96,20 +96,20 @@ func loadsOf(r *analysis.Report) map[string]load {
 	return loads
 }
 
-// sameShare is how far two shares may lie apart, as a ratio, to be called the same: less
-// than any two neighbouring rungs of a suite's or a study's ladder.
+// sameShare is the largest ratio of two shares that count as equal. It is smaller than the
+// ratio of any two neighbouring rates of a suite or study.
 const sameShare = 1.12
 
-// at says whether the table was measured at that share of the highest rate.
+// at reports whether the table was measured at the share of the highest rate.
 func (t *Table) at(share float64) bool {
 	return t.Load == 0 || share > 0 && math.Abs(math.Log(share/t.Load)) < math.Log(sameShare)
 }
 
-// Class says what kind of load a step is, so that steps of different runs and
-// studies can be compared: "tcp-1" is a TCP stream, "tcp-multi" several,
-// "tcp-lat-1k" qperf's latency with 1 KiB, "http-350" responses of 350 bytes
-// at a constant rate, "file-ftp" a large file, "tcp-rr-1" one connection. A path other than pod to pod
-// is named behind it. "" is a load that no study has.
+// Class returns the kind of a step's load, so that steps of different runs and studies can be
+// compared: "tcp-1" is one TCP stream, "tcp-multi" several, "tcp-lat-1k" qperf's latency with 1
+// KiB, "http-350" responses of 350 bytes at a constant rate, "file-ftp" a large file,
+// "tcp-rr-1" one connection. A path other than pod to pod is appended. Class returns "" for a
+// load that no study has.
 func Class(s result.Step) string {
 	class := ""
 	switch s.Workload {
@@ -136,7 +136,7 @@ func Class(s result.Step) string {
 		class = "http-" + size
 	case "tcp_rr", "tcp_crr", "udp_rr":
 		if number(s.Params["rate"]) > 0 {
-			return "" // the studies' are closed loops
+			return "" // the studies have closed loops only
 		}
 		class = strings.ReplaceAll(s.Workload, "_", "-") + "-" + oneOrMany(s.Params["connections"])
 	default:
@@ -155,8 +155,7 @@ func oneOrMany(n any) string {
 	return "1"
 }
 
-// number is a parameter as a plan has it, or as its JSON gives it back; 0
-// where it is none.
+// number returns a parameter's value, as a plan or its JSON holds it; 0 if it is not a number.
 func number(v any) float64 {
 	switch n := v.(type) {
 	case float64:
@@ -167,7 +166,7 @@ func number(v any) float64 {
 		return float64(n)
 	case uint64:
 		return float64(n)
-	case string: // a share that was not yet made a rate
+	case string: // a share that is not a rate yet
 		if share, err := strconv.ParseFloat(strings.TrimSuffix(n, "%"), 64); err == nil {
 			return share
 		}

@@ -1,7 +1,6 @@
-// Package published holds what others measured: figures of studies, embedded
-// as data with their source, how they were read and what to beware of. It
-// computes nothing but ratios and opens no file. Next: beside.go sets a
-// study's ratios beside one's own; the figures are in data/.
+// Package published holds figures of published studies, as embedded data with their source, how
+// they were read, and their caveats. It computes ratios and nothing else, and opens no file.
+// Next: beside.go puts a study's ratios beside a report's; data/ has the figures.
 package published
 
 import (
@@ -24,58 +23,59 @@ var data embed.FS
 
 // Study is a publication with figures.
 type Study struct {
-	ID       string `yaml:"id"` // of its file, without .yaml
+	ID       string `yaml:"id"` // name of its file without .yaml
 	Title    string `yaml:"title"`
 	Author   string `yaml:"author"`
-	Date     string `yaml:"date"` // in words
+	Date     string `yaml:"date"` // as text
 	URL      string `yaml:"url"`
-	File     string `yaml:"file"` // in the repository that URL names
+	File     string `yaml:"file"` // file in the repository at URL
 	Hardware string `yaml:"hardware"`
-	Link     string `yaml:"link"` // the most goodput that its link carries, e.g. 9.9 Gbit/s; "" where unknown
+	Link     string `yaml:"link"` // the highest goodput of its link, e.g. 9.9 Gbit/s; "" if unknown
 	Software string `yaml:"software"`
 	Method   string `yaml:"method"`
-	// Conditions are what else can explain a difference, by the keys of ConditionKeys.
+	// Conditions holds other possible causes of a difference, by the keys of ConditionKeys.
 	Conditions map[string]string `yaml:"conditions"`
 	Caveats    []string          `yaml:"caveats"`
 	Tables     []Table           `yaml:"tables"`
 }
 
-// Table is figures that were measured together, so that they may be compared
-// with each other.
+// Table holds figures that were measured together, so that they may be compared with each
+// other.
 type Table struct {
 	Title    string   `yaml:"title"`
-	Hardware string   `yaml:"hardware"` // where it is not the study's
+	Hardware string   `yaml:"hardware"` // if it differs from the study's
 	Read     string   `yaml:"read"`     // how the figures were read: one of Readings
-	Baseline string   `yaml:"baseline"` // the row of the host network; "" where there is none
-	Load     float64  `yaml:"load"`     // the request rate over the highest that the study's host network sustained; 0 where rates have no part
+	Baseline string   `yaml:"baseline"` // the row of the host network; "" if there is none
+	Load     float64  `yaml:"load"`     // the request rate divided by the highest that the study's host network sustained; 0 if there is no rate
 	Note     string   `yaml:"note"`
 	Columns  []Column `yaml:"columns"`
 	Rows     []Row    `yaml:"rows"`
 }
 
-// Column is one quantity. Where cnibench measures the same, Class is the class
-// of its steps and Metric the name in its catalogue.
+// Column is one quantity. If cnibench measures the same quantity, Class is the class of its
+// steps and Metric its name in the catalogue.
 type Column struct {
 	Name   string `yaml:"name"`
-	Unit   string `yaml:"unit"` // what the figures are, whatever the source calls them; "ratio" is to the baseline
+	Unit   string `yaml:"unit"` // the real unit of the figures, even if the source names another; "ratio" is the ratio to the baseline
 	Class  string `yaml:"class"`
 	Metric string `yaml:"metric"`
-	Over   string `yaml:"over"` // the column of the baseline's figure; "" is this one
+	Over   string `yaml:"over"` // the column that the baseline's figure is taken from; "" means this column
 }
 
-// Row is one configuration, by the study's name and by the id of the contender
-// that stands for it.
+// Row is one configuration: its name in the study, and the id of the contender that stands for
+// it.
 type Row struct {
 	Name      string     `yaml:"name"`
-	Contender string     `yaml:"contender"` // "" where there is none
-	Values    []*float64 `yaml:"values"`    // as Columns; nil where the study has none
-	// Runs are, where the study published them, the figures of each of its runs instead of
-	// Values, as Columns; their medians become Values. A run that has none is nil.
+	Contender string     `yaml:"contender"` // "" if there is none
+	Values    []*float64 `yaml:"values"`    // one for each column; nil if the study has no figure
+	// Runs holds the figures of each of the study's runs, if the study published them; then
+	// Values must be absent and becomes their medians. Each run has one figure for each column,
+	// nil if it has none.
 	Runs  [][]*float64 `yaml:"runs"`
-	Lossy []string     `yaml:"lossy"` // columns in which so much was lost that the figure has no ratio
+	Lossy []string     `yaml:"lossy"` // columns with so much loss that the figure has no ratio
 }
 
-// Readings are the ways in which figures were read, with their meaning.
+// Readings holds the ways in which figures were read, with their meaning.
 func Readings() map[string]string {
 	return map[string]string{
 		"table":       "printed as numbers",
@@ -86,8 +86,8 @@ func Readings() map[string]string {
 	}
 }
 
-// Studies are all, by id. An error means that this program was built with a
-// bad file.
+// Studies returns all studies, ordered by id. An error means that this program was built with a
+// wrong file.
 func Studies() ([]Study, error) {
 	files, err := fs.Sub(data, "data")
 	if err != nil {
@@ -102,8 +102,8 @@ func Studies() ([]Study, error) {
 	}, func(s Study) string { return s.ID })
 }
 
-// Select is the studies with these ids, all of them where there is none. Its
-// error is a *text.UnknownError.
+// Select returns the studies with the ids, or all studies if there are no ids. It returns a
+// *text.UnknownError for an unknown id.
 func Select(all []Study, ids []string) ([]Study, error) {
 	if len(ids) == 0 {
 		return all, nil
@@ -119,7 +119,7 @@ func Select(all []Study, ids []string) ([]Study, error) {
 	return chosen, nil
 }
 
-// Read decodes and checks a study. file is its name: ID and ".yaml".
+// Read decodes and checks a study. file is the name of its file, ID plus ".yaml".
 func Read(file string, r io.Reader) (*Study, error) {
 	s := &Study{}
 	if err := strictyaml.Decode(file, r, s); err != nil {
@@ -211,7 +211,7 @@ func (t *Table) check() error {
 	return nil
 }
 
-// medians makes Values of Runs, where there are any.
+// medians sets Values to the medians of Runs, if there are runs.
 func (r *Row) medians() {
 	for i := range r.Runs {
 		there := slices.DeleteFunc(r.runs(i), math.IsNaN)
@@ -232,7 +232,7 @@ func (t *Table) row(name string) *Row {
 	return nil
 }
 
-// ratio is the row's value at the column as a ratio to the table's baseline.
+// ratio returns the ratio of the row's value in the column to the table's baseline.
 func (t *Table) ratio(r *Row, column int) (float64, bool) {
 	v := r.Values[column]
 	if v == nil || t.Columns[column].Unit == "ratio" {
@@ -250,8 +250,8 @@ func (t *Table) ratio(r *Row, column int) (float64, bool) {
 	return ratio, !math.IsInf(ratio, 0)
 }
 
-// runs are the figures of the row's runs at the column, NaN for one that has none; nil
-// where the study published none.
+// runs returns the figures of the row's runs in the column, NaN for a run without one; nil if
+// the study published no runs.
 func (r *Row) runs(column int) []float64 {
 	if len(r.Runs) == 0 {
 		return nil
@@ -267,7 +267,7 @@ func (r *Row) runs(column int) []float64 {
 	return out
 }
 
-// over is the place of the column that the baseline's figure is in.
+// over returns the index of the column that holds the baseline's figure.
 func (t *Table) over(column int) int {
 	name := t.Columns[column].Over
 	if i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name }); name != "" && i >= 0 {
@@ -276,12 +276,12 @@ func (t *Table) over(column int) int {
 	return column
 }
 
-// nearLink is the share of the link's goodput from which the link, and not
-// what was measured, was the limit.
+// nearLink is the share of the link's goodput above which a figure counts as limited by the
+// link.
 const nearLink = 0.95
 
-// limited says that the link limited the row at the column, or the baseline
-// beside it, so that their ratio tells little of what the row costs.
+// limited reports whether the link limited the row or the baseline in the column. Their ratio
+// then says little about the row's cost.
 func (s *Study) limited(t *Table, r *Row, column int) bool {
 	link, err := unit.ParseBitRate(s.Link)
 	scale, is := map[string]float64{"Gbit/s": 1e9, "Mbit/s": 1e6, "Mibit/s": 1 << 20}[t.Columns[column].Unit]

@@ -15,36 +15,37 @@ import (
 // Schema is the version of Result's JSON.
 const Schema = "cnibench/selftest/1"
 
-// Result is what the self-test found.
+// Result is the result of a self-test.
 type Result struct {
 	Schema string  `json:"schema"`
 	Passed bool    `json:"passed"`
 	Trials []Trial `json:"trials"`
 }
 
-// Trial is one planted truth.
+// Trial is one planted truth and whether the run found it.
 type Trial struct {
 	Name    string `json:"name"`
-	Planted string `json:"planted"` // what was planted, in words
-	Wanted  string `json:"wanted"`  // what must be found
+	Planted string `json:"planted"` // what was planted, as text
+	Wanted  string `json:"wanted"`  // what the run must find
 	Found   string `json:"found"`
-	// LeftOut is why the trial could not be made; then it neither passes nor fails.
+	// LeftOut is the reason why the trial could not be made. The trial then neither passes nor
+	// fails.
 	LeftOut string `json:"left_out,omitempty"`
 	Passed  bool   `json:"passed"`
 }
 
-// Within which planted truths must be found.
+// Tolerances of the self-test.
 const (
-	widest        = 0.25  // half the width of an interval that says anything
-	twinTolerance = 0.08  // of the ratio of twins, where its interval leaves 1 out: what a small machine can tell apart
-	rateTolerance = 0.03  // of a capped rate
-	lossTolerance = 0.005 // of the share of lost datagrams: some 5 standard deviations
+	maxHalfWidth  = 0.25  // largest half width of a useful interval
+	twinTolerance = 0.08  // how far from 1 the ratio of two identical contenders may be if its interval excludes 1; a small machine resolves no less
+	rateTolerance = 0.03  // of the rate of a capped link
+	lossTolerance = 0.005 // of the share of lost datagrams, about 5 standard deviations
 
-	delayTolerance = 0.10 // of a delay; timers of a virtual machine are late by some 0.1 ms
-	stallTolerance = 0.25 // of the wait that a stall makes
+	delayTolerance = 0.10 // of a delay; timers of a virtual machine are about 0.1 ms late
+	stallTolerance = 0.25 // of the wait that a stall causes
 )
 
-// Judge holds a run of the copies against what was planted.
+// Judge compares a run of the copies with what was planted.
 func (b Bed) Judge(rec *result.Record, r *analysis.Report) Result {
 	out := Result{Schema: Schema, Passed: true}
 	add := func(leftOut string, t Trial) {
@@ -65,7 +66,7 @@ func (b Bed) Judge(rec *result.Record, r *analysis.Report) Result {
 	return out
 }
 
-// figure finds a figure of a contender.
+// figure returns a contender's figure.
 func figure(r *analysis.Report, contender, step, metric string) *analysis.Result {
 	i := slices.IndexFunc(r.Results, func(x analysis.Result) bool {
 		return x.Contender == contender && x.Step == step && x.Metric == metric
@@ -87,20 +88,20 @@ func (b Bed) ratio(c *analysis.Comparison) string {
 }
 
 func (b Bed) twins(r *analysis.Report, step, metric string) Trial {
-	t := Trial{Name: "twins: " + metric, Planted: "the same network a second time", Wanted: fmt.Sprintf("1 in the interval of the ratio, or within %.0f %%; the interval within ±%.0f %%", 100*twinTolerance, 100*widest), Found: nothing}
+	t := Trial{Name: "twins: " + metric, Planted: "the same network a second time", Wanted: fmt.Sprintf("1 in the interval of the ratio, or within %.0f %%; the interval within ±%.0f %%", 100*twinTolerance, 100*maxHalfWidth), Found: nothing}
 	x := figure(r, twin, step, metric)
 	if x == nil || x.VsBaseline == nil {
 		return t
 	}
 	c := x.VsBaseline
 	t.Found = b.ratio(c)
-	t.Passed = c.CI != nil && c.HalfWidth() <= widest && (math.Abs(c.Ratio-1) <= twinTolerance || c.CI[0] <= 1 && c.CI[1] >= 1)
+	t.Passed = c.CI != nil && c.HalfWidth() <= maxHalfWidth && (math.Abs(c.Ratio-1) <= twinTolerance || c.CI[0] <= 1 && c.CI[1] >= 1)
 	return t
 }
 
 func (b Bed) capped(r *analysis.Report) Trial {
 	rate, _ := b.loads()
-	// The cap counts whole frames, the goodput what TCP carries in them.
+	// The cap counts whole frames; goodput counts what TCP carries in them.
 	most := float64(rate) * 1.005
 	least := float64(unit.Ceiling(rate, 1500, 0, false)) * (1 - rateTolerance)
 	t := Trial{Name: "rate", Planted: fmt.Sprintf("a link of %v", rate), Wanted: fmt.Sprintf("%v to %v", unit.BitRate(least), unit.BitRate(most)), Found: nothing}
@@ -141,18 +142,18 @@ func (b Bed) delayed(r *analysis.Report) Trial {
 	return t
 }
 
-// The figures that show a stall. A load generator that was late spoils the latency; the network
-// time shows the stall, too, because the step has a connection for every request that is
-// planned within a stall.
+// The figures that show a stall. If the load generator was late, the latency is not used. The
+// network time shows the stall too, because the step has one connection for each request that
+// is planned within a stall.
 const (
 	latencyP95     = "latency_p95"
 	networkTimeP95 = "network_time_p95"
 )
 
-// stalled judges the step whose server holds its responses in a fifth of the time. A request
-// that is planned in a stall waits until the stall ends, so a twentieth of all requests wait
-// for more than three quarters of a stall. A load that sends nothing during a stall would
-// see few of these.
+// stalled judges the step whose server holds its responses for a fifth of the time. A request
+// that is planned during a stall waits until the stall ends, so a twentieth of all requests
+// wait for more than three quarters of a stall. A load that pauses during a stall would see few
+// of these.
 func (b Bed) stalled(r *analysis.Report) Trial {
 	wait := stall.Seconds() - 0.05*stallEvery.Seconds()
 	least, most := wait*(1-stallTolerance), wait*(1+stallTolerance)

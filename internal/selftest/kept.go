@@ -11,18 +11,18 @@ import (
 	"github.com/cnibench/cnibench/internal/disk"
 )
 
-// Kept is the newest self-test of a machine, as a file in the user's state folder.
+// Kept is a machine's newest self-test. It is a file in the user's state folder.
 type Kept struct {
 	Schema  string    `json:"schema"`
 	At      time.Time `json:"at"`
 	Version string    `json:"version"` // of this program
-	Kernel  string    `json:"kernel"`  // its release
-	Missed  []string  `json:"missed"`  // trials that were not found
+	Kernel  string    `json:"kernel"`  // the kernel's release
+	Missed  []string  `json:"missed"`  // trials that failed
 }
 
 const keptFile = "selftest.json"
 
-// Keep writes the result into the state folder.
+// Keep writes the result to the state folder.
 func (r Result) Keep(dir, version, kernel string, at time.Time) error {
 	k := Kept{Schema: Schema, At: at.UTC().Truncate(time.Second), Version: version, Kernel: kernel, Missed: []string{}}
 	for _, t := range r.Trials {
@@ -43,8 +43,8 @@ func (r Result) Keep(dir, version, kernel string, at time.Time) error {
 	})
 }
 
-// Newest is the newest self-test that the state folder has of that version and kernel;
-// nil: there is none.
+// Newest returns the newest self-test of the version and kernel in the state folder; nil if
+// there is none.
 func Newest(dir, version, kernel string) *Kept {
 	text, err := os.ReadFile(filepath.Join(dir, keptFile))
 	if err != nil {
@@ -57,7 +57,7 @@ func Newest(dir, version, kernel string) *Kept {
 	return &k
 }
 
-// String says in a few words how the self-test ended.
+// String returns a short description of the self-test's result.
 func (k *Kept) String() string {
 	on := " on " + k.At.Format(time.DateOnly)
 	if len(k.Missed) > 0 {

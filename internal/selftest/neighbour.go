@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Neighbour keeps so many CPUs busy for a share of the time, in turns: for one period
-// it works, for the next it sleeps. It ends when stop is called.
+// Neighbour keeps the number of CPUs busy for the share of the time during one period, sleeps
+// during the next, and so on until stop is called.
 func Neighbour(cpus int, share float64, period time.Duration) (stop func()) {
 	const beat = 5 * time.Millisecond
 	work := time.Duration(share * float64(beat))

@@ -1,7 +1,7 @@
-// Package selftest proves the instrument on the machine at hand: it plants what is
-// known into copies of the baseline (a link that is capped, one that loses packets,
-// a slow path, a wrong MTU, nothing at all) and judges whether a run found it. It
-// makes no run itself. Next: judge.go.
+// Package selftest proves the instrument on the machine at hand. It plants known faults into
+// copies of the baseline (a link with a rate cap, a link that loses packets, a slow path, a
+// wrong MTU, no fault at all) and judges whether a run found them. It does not run anything
+// itself. Next: judge.go.
 package selftest
 
 import (
@@ -29,24 +29,24 @@ const (
 	stallStep    = "stalls"
 )
 
-// copied is a copy of the baseline with something done to it, or nothing.
+// copied is a copy of the baseline, with a fault or without one.
 type copied struct {
 	id, summary string
-	steps       []string // that it takes
+	steps       []string // the steps that it takes
 	fault       plant.Fault
-	pods        []int // that have the fault
+	pods        []int // the pods that have the fault
 }
 
-// The server of stallStep stalls so that each slice has the same share of a stall.
+// The server of stallStep stalls in a way that gives each slice the same share of a stall.
 const (
 	stall      = 10 * time.Millisecond
 	stallEvery = 50 * time.Millisecond
 )
 
-// twin is the copy without a fault.
+// twin is the name of the copy without a fault.
 const twin = "twin"
 
-// copies are those of the self-test.
+// copies lists all copies of the self-test.
 func copies() []copied {
 	return []copied{
 		{twin, "the same network a second time", []string{bulkStep, requestStep}, "", nil},
@@ -58,21 +58,21 @@ func copies() []copied {
 	}
 }
 
-// Bed is where a self-test runs.
+// Bed describes the place where a self-test runs.
 type Bed struct {
-	Baseline string // the contender that is copied, and beside which each copy is measured
-	MTU      int    // of the baseline, bytes; 0: not known
-	// NoFaults is why no fault can be planted, and NoNeighbour why nobody watches what
-	// else the CPUs do; empty: they can.
+	Baseline string // the contender that is copied, and with which each copy is compared
+	MTU      int    // of the baseline, bytes; 0 if unknown
+	// NoFaults is the reason why no fault can be planted, and NoNeighbour the reason why nobody
+	// watches other load on the CPUs. Both are "" if there is no such reason.
 	NoFaults, NoNeighbour string
-	// Emulated says that an emulated CPU does all the work, which takes smaller loads.
+	// Emulated is true if the CPU is emulated. Loads are then smaller.
 	Emulated bool
-	// LongTurns says that handing on a turn takes tenths of a second, as on an emulated CPU
+	// LongTurns is true if handing over a turn takes tenths of a second, as on an emulated CPU
 	// and in a cluster.
 	LongTurns bool
 }
 
-// loads are the rate of the capped link and that of the datagrams.
+// loads returns the rate of the capped link and the rate of the datagrams.
 func (b Bed) loads() (capped, datagrams unit.BitRate) {
 	if b.Emulated {
 		return 100e6, 20e6
@@ -80,7 +80,7 @@ func (b Bed) loads() (capped, datagrams unit.BitRate) {
 	return 1e9, 200e6
 }
 
-// Window is how long each step takes in a round, in five or six slices of the arena.
+// Window returns how long each step takes in a round: five or six slices of the arena.
 func (b Bed) Window() time.Duration {
 	if b.LongTurns {
 		return time.Second
@@ -88,12 +88,12 @@ func (b Bed) Window() time.Duration {
 	return 300 * time.Millisecond
 }
 
-// copies are those that can be made on the bed.
+// copies returns the copies that can be made on the bed.
 func (b Bed) copies() []copied {
 	return slices.DeleteFunc(copies(), func(c copied) bool { return c.fault != "" && b.NoFaults != "" })
 }
 
-// Contenders are the copies of the baseline, for the run's catalogue.
+// Contenders returns the copies of the baseline, for the run's catalogue.
 func (b Bed) Contenders(baseline *contender.Contender) []*contender.Contender {
 	var list []*contender.Contender
 	for _, p := range b.copies() {
@@ -104,7 +104,7 @@ func (b Bed) Contenders(baseline *contender.Contender) []*contender.Contender {
 	return list
 }
 
-// Steps are those of the run.
+// Steps returns the steps of the run.
 func (b Bed) Steps() []result.Step {
 	_, datagrams := b.loads()
 	return []result.Step{
@@ -118,7 +118,7 @@ func (b Bed) Steps() []result.Step {
 	}
 }
 
-// Gaps are the steps that contenders don't take, because nothing is planted for them.
+// Gaps returns the steps that contenders leave out, because nothing is planted for them.
 func (b Bed) Gaps() []result.Gap {
 	var gaps []result.Gap
 	for _, p := range b.copies() {
@@ -131,14 +131,14 @@ func (b Bed) Gaps() []result.Gap {
 	return gaps
 }
 
-// Planted is an arena in which the copies come up with what is planted in them.
+// Planted is an arena in which the copies come up with their faults.
 type Planted struct {
 	arena.As
 	Bed Bed
 }
 
-// Plant returns the arena with what the bed plants. of is what the arena knows the copies
-// as; nil: each is a contender of its own.
+// Plant returns the arena with the bed's faults. of is the contender that the copies are copies
+// of; nil if the arena knows each of them.
 func Plant(a arena.Arena, bed Bed, of *contender.Contender) Planted {
 	known := func(c *contender.Contender) *contender.Contender {
 		if _, ok := copyOf(c); ok && of != nil {
@@ -173,7 +173,7 @@ func (a Planted) Up(ctx context.Context, c *contender.Contender, variant string)
 	return net, nil
 }
 
-// plant has this program plant the fault in the pod.
+// plant starts this program in the pod to plant the fault.
 func (a Planted) plant(ctx context.Context, pod arena.Endpoint, fault plant.Fault) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/cnibench/cnibench/internal/disk"
 )
 
-// kvmLimit is how long a guest under KVM may take to its init's first words;
-// where KVM works it takes about one second.
+// kvmLimit is how long a guest under KVM may take until its init writes its first line. It
+// takes about one second if KVM works.
 const kvmLimit = 6 * time.Second
 
-// chooseAccel is the accelerator that the configuration asks for, or what
-// really boots a guest.
+// chooseAccel returns the accelerator that the configuration asks for; for auto, KVM if it
+// really boots a guest, else TCG.
 func chooseAccel(ctx context.Context, c *Config) (string, error) {
 	if c.Accel == AccelKVM || c.Accel == AccelTCG {
 		return c.Accel, nil
@@ -35,24 +35,23 @@ func chooseAccel(ctx context.Context, c *Config) (string, error) {
 	return AccelTCG, nil
 }
 
-// insist is what helps where the probe of KVM is wrong.
+// insist is the remedy if the probe of KVM is wrong.
 const insist = "--accel kvm uses it all the same"
 
-// kvmTrial is what a probe of KVM has found on this boot of the host.
+// kvmTrial is the result of probing KVM. It holds for this boot of the host.
 type kvmTrial struct {
 	BootID string    `json:"boot_id"`
-	Kernel string    `json:"kernel"` // the guest's
+	Kernel string    `json:"kernel"` // release of the guest's kernel
 	Works  bool      `json:"works"`
 	Why    string    `json:"why,omitempty"`
-	Until  time.Time `json:"until,omitzero"` // when to probe again; zero: not on this boot
+	Until  time.Time `json:"until,omitzero"` // when to probe again; zero: not before the next boot
 }
 
-// badMoment is how long a failure counts that a busy host may have caused.
-const badMoment = time.Hour
+// retryAfter is how long a failure counts that a busy host may have caused.
+const retryAfter = time.Hour
 
-// kvmVerdict probes KVM, or remembers what a probe has found since the host
-// booted. A device that is there proves nothing: some hosts offer a KVM under
-// which an ordinary kernel hangs.
+// kvmVerdict probes KVM, or returns what a probe has found since the host booted. The device
+// alone proves nothing: under the KVM of some hosts an ordinary kernel hangs.
 func kvmVerdict(ctx context.Context, c *Config) (kvmTrial, error) {
 	v := kvmTrial{Kernel: c.Kernel.Release}
 	if f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err != nil {
@@ -79,9 +78,9 @@ func kvmVerdict(ctx context.Context, c *Config) (kvmTrial, error) {
 	return v, nil
 }
 
-// probe boots a guest to its init's first words. That it boots, and that QEMU
-// refuses, stay so; that it hangs or ends may be the moment's fault. An error
-// says nothing of KVM.
+// probe boots a guest until its init writes its first line. Success and refusal by QEMU are
+// permanent and cached. A hang or early exit may be temporary. An error means that KVM was not
+// tested.
 func (v *kvmTrial) probe(ctx context.Context, c *Config) error {
 	p := &process{}
 	defer p.release()
@@ -123,12 +122,12 @@ func (v *kvmTrial) probe(ctx context.Context, c *Config) error {
 		return ctx.Err()
 	}
 	if !v.Works && !refused {
-		v.Until = time.Now().Add(badMoment)
+		v.Until = time.Now().Add(retryAfter)
 	}
 	return nil
 }
 
-// verdictFile returns where the verdict for a guest of that kernel is kept.
+// verdictFile returns the file that holds the verdict for a guest of that kernel.
 func verdictFile(kernel string) string { return filepath.Join(CacheDir(), "kvm-"+kernel+".json") }
 
 func recall(like kvmTrial) (kvmTrial, bool) {
@@ -137,11 +136,11 @@ func recall(like kvmTrial) (kvmTrial, bool) {
 	if err != nil || json.Unmarshal(text, &v) != nil {
 		return v, false
 	}
-	left := time.Until(v.Until) // more than badMoment: the clock was set back
-	return v, v.BootID != "" && v.BootID == like.BootID && v.Kernel == like.Kernel && (v.Until.IsZero() || left > 0 && left <= badMoment)
+	left := time.Until(v.Until) // if more than retryAfter, the clock was set back
+	return v, v.BootID != "" && v.BootID == like.BootID && v.Kernel == like.Kernel && (v.Until.IsZero() || left > 0 && left <= retryAfter)
 }
 
-// remember keeps the verdict where it can; else it is found again.
+// remember writes the verdict to the cache. If that fails, the next guest probes again.
 func remember(v kvmTrial) {
 	text, err := json.Marshal(v)
 	if err != nil || os.MkdirAll(CacheDir(), 0o755) != nil {

@@ -1,5 +1,5 @@
 package vm
 
-// Available says nil where QEMU is installed, else *Unsupported. Whether there
-// is a kernel for it, Find says.
+// Available returns nil if QEMU is installed, else an *Unsupported. Find says whether there is
+// a kernel to boot.
 func Available() error { return have(program) }

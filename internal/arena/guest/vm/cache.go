@@ -13,12 +13,12 @@ import (
 	"github.com/cnibench/cnibench/internal/disk"
 )
 
-// DefaultVersion is the kernel that Find takes when none is named: new enough
-// for every datapath of the catalogue.
+// DefaultVersion is the kernel that Find takes if none is named. It is new enough for every
+// datapath of the catalogue.
 const DefaultVersion = "6.12"
 
-// CacheDir returns where kernels are kept: $XDG_CACHE_HOME/cnibench, else
-// /var/cache/cnibench for root and ~/.cache/cnibench for others.
+// CacheDir returns the folder of the cache: $XDG_CACHE_HOME/cnibench, else /var/cache/cnibench
+// for root and ~/.cache/cnibench for others.
 func CacheDir() string {
 	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "cnibench")
@@ -29,12 +29,12 @@ func CacheDir() string {
 	return "/var/cache/cnibench"
 }
 
-// kernelsDir holds a folder for each kernel of the cache, named after its
-// release; what starts with a dot is not finished.
+// kernelsDir returns the folder with a folder for each kernel of the cache, named after its
+// release. A name that starts with a dot is unfinished.
 func kernelsDir() string { return filepath.Join(CacheDir(), "kernels") }
 
-// Kernels are those in the cache and those installed on this machine, newest
-// first. Folders that can't be read hold none.
+// Kernels returns the kernels in the cache and those installed on this machine, newest first.
+// It skips folders that cannot be read.
 func Kernels() []Kernel {
 	var kernels []Kernel
 	for _, place := range []struct{ pattern, source string }{
@@ -55,7 +55,7 @@ func Kernels() []Kernel {
 	return kernels
 }
 
-// compareReleases orders releases by the numbers in them.
+// compareReleases compares two releases by the numbers in them.
 func compareReleases(a, b string) int {
 	return cmp.Or(slices.Compare(numbers(a), numbers(b)), strings.Compare(a, b))
 }
@@ -72,24 +72,24 @@ func numbers(release string) []int {
 	return list
 }
 
-// isVersion says whether the text is a version such as 6.12, rather than a path.
+// isVersion reports whether the text is a version such as 6.12, and not a path.
 func isVersion(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789.") == "" && strings.Contains(text, ".")
 }
 
-// ofVersion says whether a release is of that version: 6.1.0-56-amd64 is of 6.1
-// and of 6.1.0, and not of 6.12.
+// ofVersion reports whether a release belongs to the version: 6.1.0-56-amd64 belongs to 6.1 and
+// 6.1.0, and not to 6.12.
 func ofVersion(release, version string) bool {
 	want, have := numbers(version), numbers(release)
 	return len(have) >= len(want) && slices.Equal(have[:len(want)], want)
 }
 
-// errInUse is the error of removing a file that a guest or a download uses.
+// errInUse means that a guest or a download uses the file that was to be removed.
 var errInUse = errors.New("in use by a guest or a download; clean again when that has ended")
 
-// Clean removes what a crash can have left in the cache. If all is set, it removes
-// every kernel, too, and what was found out about KVM. It returns the paths that it
-// removed. A file in use stays; that is an error unless it is temporary.
+// Clean removes what a crash can have left in the cache. If all is set, it also removes every
+// kernel and the results of probing KVM. It returns the paths that it removed. A file in use
+// stays; that is an error unless the file is temporary.
 func Clean(all bool) ([]string, error) {
 	patterns := []string{kernelsDir() + "/.*", CacheDir() + "/kvm-*.json" + disk.Pending}
 	if all {
@@ -104,7 +104,7 @@ func Clean(all bool) ([]string, error) {
 			switch err := remove(path); {
 			case err == nil:
 				removed = append(removed, path)
-			case errors.Is(err, os.ErrNotExist): // its maker has removed it
+			case errors.Is(err, os.ErrNotExist): // the process that made it has removed it
 			case errors.Is(err, errInUse) && strings.HasPrefix(filepath.Base(path), "."):
 			default:
 				errs = append(errs, fmt.Errorf("cache: %w", err))
@@ -113,7 +113,7 @@ func Clean(all bool) ([]string, error) {
 	}
 	if all {
 		for _, dir := range []string{kernelsDir(), CacheDir()} {
-			if os.Remove(dir) == nil { // the folder was empty
+			if os.Remove(dir) == nil { // only if the folder is empty
 				removed = append(removed, dir)
 			}
 		}
@@ -121,7 +121,7 @@ func Clean(all bool) ([]string, error) {
 	return removed, errors.Join(errs...)
 }
 
-// remove removes the file or folder if nobody has its lock.
+// remove removes the file or folder if no process holds its lock.
 func remove(path string) error {
 	unlock, err := lock(path, exclusive)
 	if err != nil {

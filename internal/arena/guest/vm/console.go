@@ -13,11 +13,11 @@ import (
 type console struct {
 	mu    sync.Mutex
 	tail  []byte
-	watch map[string]chan struct{} // closed when the text has come
+	watch map[string]chan struct{} // by text; closed when the text has been shown
 	limit int
 }
 
-// consoleBytes is what is kept: a panic with its trace.
+// consoleBytes is the size of what is kept: enough for a panic with its trace.
 const consoleBytes = 16 << 10
 
 func newConsole() *console { return &console{limit: consoleBytes, watch: map[string]chan struct{}{}} }
@@ -39,7 +39,7 @@ func (c *console) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// seen is closed when the console has shown the text.
+// seen returns a channel that is closed when the console has shown the text.
 func (c *console) seen(text string) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,10 +52,10 @@ func (c *console) seen(text string) <-chan struct{} {
 	return seen
 }
 
-// escapes are what a terminal would obey; the firmware writes some.
+// escapes matches control sequences of a terminal; the firmware writes some.
 var escapes = regexp.MustCompile(`\x1b(\[[0-9;?]*[A-Za-z]|[c()][A-Z0-9]?)|[\x00-\x08\x0b-\x1f\x7f]`)
 
-// lines returns the last n lines that say something, as a reader may see them.
+// lines returns the last n lines that are not empty, without control sequences.
 func (c *console) lines(n int) []string {
 	c.mu.Lock()
 	text := string(c.tail)
@@ -70,7 +70,7 @@ func (c *console) lines(n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// verdict names the way in which a kernel died, with its own words.
+// verdict returns how a kernel died, in the kernel's own words.
 func (c *console) verdict() (reason, remedy string) {
 	lines := c.lines(400)
 	for _, d := range deaths {
@@ -85,8 +85,8 @@ func (c *console) verdict() (reason, remedy string) {
 
 const moreMemory = "give it more with --memory"
 
-// deaths are in the order in which they explain: what ran out of memory also
-// panics.
+// deaths lists the ways to die. A more specific one comes first, since a kernel that runs out
+// of memory also panics.
 var deaths = []struct{ text, reason, remedy string }{
 	{"Out of memory", "the guest ran out of memory", moreMemory},
 	{"out of memory", "the guest ran out of memory", moreMemory},

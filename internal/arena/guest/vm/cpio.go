@@ -21,10 +21,10 @@ const (
 	cpioFile = 0o100000
 )
 
-// dir adds a folder; its parent must have been added.
+// dir adds a folder. Its parent must have been added before.
 func (c *cpioWriter) dir(name string) { c.entry(name, cpioDir|0o755, 0, nil) }
 
-// file adds a file of that size; its folder must have been added.
+// file adds a file with the size. Its folder must have been added before.
 func (c *cpioWriter) file(name string, perm fs.FileMode, size int64, content io.Reader) {
 	c.entry(name, cpioFile|uint32(perm.Perm()), size, content)
 }

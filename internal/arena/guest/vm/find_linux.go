@@ -19,11 +19,11 @@ import (
 	"github.com/cnibench/cnibench/internal/host/programs"
 )
 
-// Find is the kernel that spec names: a version such as "6.12" ("" is
-// DefaultVersion), or the path of an image, with its modules in that folder
-// or beside it. A version that is neither in the cache nor installed is
-// fetched as the distribution's package into the cache, which log tells.
-// Errors: *Misuse, *Unsupported where it can't be had.
+// Find returns the kernel that spec names: a version such as "6.12" (DefaultVersion if spec is
+// ""), or the path of an image. modules is the folder of the image's modules; by default they
+// are looked for beside the image. A version that is neither in the cache nor installed is
+// downloaded into the cache as the distribution's package; Find logs that. It returns a
+// *Misuse, or an *Unsupported if there is no such kernel.
 func Find(ctx context.Context, spec, modules string, log *slog.Logger) (Kernel, error) {
 	if runtime.GOARCH != "amd64" {
 		return Kernel{}, &Unsupported{Reason: "guests are made for amd64 only, and this is " + runtime.GOARCH, Remedy: "run it natively: --arena lab"}
@@ -43,7 +43,7 @@ func Find(ctx context.Context, spec, modules string, log *slog.Logger) (Kernel, 
 	return fetch(ctx, spec, log)
 }
 
-// Lookup is Find without a fetch: false where the version is not here.
+// Lookup is Find without a download: it returns false if the version is not on this machine.
 func Lookup(version string) (Kernel, bool) {
 	if version == "" {
 		version = DefaultVersion
@@ -56,10 +56,10 @@ func Lookup(version string) (Kernel, bool) {
 	return Kernel{}, false
 }
 
-// fetch downloads the package of that version and unpacks it, which spares
-// the machine an installed kernel. It is whole or not there.
+// fetch downloads the package of the version and unpacks it into the cache, without installing
+// it. After a crash the kernel is complete or absent.
 func fetch(ctx context.Context, version string, log *slog.Logger) (Kernel, error) {
-	if err := have(program); err != nil { // a kernel of 120 MB is of no use without QEMU
+	if err := have(program); err != nil { // without QEMU a download of 120 MB would be in vain
 		return Kernel{}, err
 	}
 	for _, tool := range programs.Fetch() {
@@ -102,8 +102,8 @@ func fetch(ctx context.Context, version string, log *slog.Logger) (Kernel, error
 	return publish(ctx, root)
 }
 
-// publish writes the list of modules of an unpacked package, and moves the package to its
-// final name.
+// publish writes the list of modules of an unpacked package, and moves the package to its final
+// name.
 func publish(ctx context.Context, root string) (Kernel, error) {
 	images, err := filepath.Glob(root + "/boot/vmlinuz-*")
 	if err != nil || len(images) != 1 {
@@ -113,7 +113,7 @@ func publish(ctx context.Context, root string) (Kernel, error) {
 	if err != nil {
 		return Kernel{}, err
 	}
-	if _, err := os.Stat(filepath.Join(root, "lib")); errors.Is(err, os.ErrNotExist) { // newer packages
+	if _, err := os.Stat(filepath.Join(root, "lib")); errors.Is(err, os.ErrNotExist) { // newer packages have usr/lib only
 		if err := os.Symlink("usr/lib", filepath.Join(root, "lib")); err != nil {
 			return Kernel{}, err
 		}
@@ -139,8 +139,8 @@ func publish(ctx context.Context, root string) (Kernel, error) {
 	return k, err
 }
 
-// syncAll waits until the file system of the folder has all that was written:
-// after a power cut a kernel of the cache is whole, or not there.
+// syncAll writes the folder's file system to disk. After a power failure a kernel of the cache
+// is complete or absent.
 func syncAll(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -149,14 +149,14 @@ func syncAll(dir string) error {
 	return errors.Join(unix.Syncfs(int(d.Fd())), d.Close())
 }
 
-// imagePackage is the name of the package that holds the version's image: a
-// metapackage of that version depends on it.
+// imagePackage returns the name of the package with the version's image. A metapackage of that
+// version depends on it.
 func imagePackage(ctx context.Context, version string) (string, error) {
 	metas := []string{"linux-image-" + version + "-amd64", "linux-image-amd64", "linux-image-generic"}
 	for _, meta := range metas {
 		out, err := exec.CommandContext(ctx, "apt-cache", "depends", "--important", meta).Output()
 		if err != nil {
-			continue // there is no such package
+			continue // no such package
 		}
 		for line := range strings.Lines(string(out)) {
 			name, ok := strings.CutPrefix(strings.TrimSpace(line), "Depends: linux-image-")
@@ -171,7 +171,7 @@ func imagePackage(ctx context.Context, version string) (string, error) {
 	}
 }
 
-// tool runs a program in that folder; its words are in the error.
+// tool runs a program in the folder. Its error holds the program's output.
 func tool(ctx context.Context, dir string, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = dir
@@ -183,14 +183,14 @@ func tool(ctx context.Context, dir string, argv ...string) error {
 	return nil
 }
 
-// How a lock is held: by several processes, or by one.
+// The two kinds of locks: held by several processes, or by one.
 const (
 	shared    = unix.LOCK_SH
 	exclusive = unix.LOCK_EX
 )
 
-// lock marks the file or folder as in use until unlock is called or the
-// process ends. Errors: errInUse where another one has it.
+// lock marks the file or folder as in use until unlock is called or the process ends. It
+// returns errInUse if another process holds the lock.
 func lock(path string, how int) (unlock func(), err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -206,7 +206,7 @@ func lock(path string, how int) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// hold keeps Clean from a kernel of the cache until release is called or the
+// hold prevents Clean from removing a kernel of the cache until release is called or the
 // process ends.
 func (k Kernel) hold() (release func(), err error) {
 	below, err := filepath.Rel(kernelsDir(), k.Image)

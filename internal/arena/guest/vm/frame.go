@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// Host and guest talk in frames over one virtio serial port: a byte for the
-// kind, four for the length (big-endian), and the payload. One stream keeps
-// the order of output and exit code.
+// Host and guest exchange frames over one virtio serial port: one byte for the kind, four for
+// the length (big-endian), and the payload. Since there is one stream, the exit code comes
+// after all output.
 type kind byte
 
 const (
@@ -18,31 +18,31 @@ const (
 	kindHello  kind = 'H' // init runs and has opened the port
 	kindStdout kind = 'o'
 	kindStderr kind = 'e'
-	kindExit   kind = 'x' // an ending, as JSON; nothing follows
-	kindFailed kind = 'f' // init can't run the command: a sentence; nothing follows
-	kindTaken  kind = 't' // a frame of input is with the command: the host may send one more
+	kindExit   kind = 'x' // an ending, as JSON; the last frame
+	kindFailed kind = 'f' // init cannot run the command: the reason as text; the last frame
+	kindTaken  kind = 't' // the command has read a frame of input: the host may send one more
 
 	// From the host.
-	kindClock  kind = 'c' // the time: Unix nanoseconds, eight bytes; the command starts
-	kindStdin  kind = 'i' // empty: end of file
+	kindClock  kind = 'c' // the time: Unix nanoseconds, eight bytes; then the command starts
+	kindStdin  kind = 'i' // input; an empty payload is the end of file
 	kindSignal kind = 's' // one byte: the number of a signal for the command
 	kindSize   kind = 'w' // the terminal's rows and columns, two bytes each
 )
 
-// inputFrames is how many frames of input may be on their way. So few that the
-// port has always room for a signal, however little the command reads.
+// inputFrames is the largest number of unread frames of input. It is so small that the port
+// always has room for a signal, even if the command reads nothing.
 const inputFrames = 4
 
-// maxFrame bounds a payload, so that a damaged stream is noticed.
+// maxFrame is the largest payload. A larger one means that the stream is damaged.
 const maxFrame = 1 << 20
 
 // ending is the payload of kindExit.
 type ending struct {
-	Code     int   `json:"code"`      // as a shell gives it: 128 + the signal's number
-	OOMKills int64 `json:"oom_kills"` // processes that the guest's kernel ended for want of memory
+	Code     int   `json:"code"`      // as in a shell: 128 + the number of the signal that ended it
+	OOMKills int64 `json:"oom_kills"` // processes that the guest's kernel killed because memory ran out
 }
 
-// Size is that of a terminal, in characters.
+// Size is the size of a terminal, in characters.
 type Size struct{ Rows, Columns uint16 }
 
 // frameWriter writes frames; it may be used by several goroutines.
@@ -61,7 +61,7 @@ func (f *frameWriter) write(k kind, payload []byte) error {
 	return err
 }
 
-// readFrame reads one frame; io.EOF means that the other side is gone.
+// readFrame reads one frame. It returns io.EOF if the other side is gone.
 func readFrame(r io.Reader) (kind, []byte, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -78,11 +78,10 @@ func readFrame(r io.Reader) (kind, []byte, error) {
 	return kind(head[0]), payload, nil
 }
 
-// errDamaged is in the chain of the error for a stream that no guest of ours
-// sends.
+// errDamaged means that the stream does not come from our init.
 var errDamaged = errors.New("damaged stream")
 
-// copyFrames sends what r gives as frames of that kind until it ends.
+// copyFrames sends everything that r reads as frames of the kind.
 func (f *frameWriter) copyFrames(k kind, r io.Reader) error {
 	buf := make([]byte, 32<<10)
 	for {
@@ -98,10 +97,10 @@ func (f *frameWriter) copyFrames(k kind, r io.Reader) error {
 	}
 }
 
-// permitted reads the host's input, frame by frame, as the guest takes it.
+// permitted reads the host's input, one frame for each token that the guest has sent.
 type permitted struct {
 	r      io.Reader
-	tokens <-chan struct{} // one for each frame
+	tokens <-chan struct{} // one token for each frame
 	stop   <-chan struct{}
 }
 

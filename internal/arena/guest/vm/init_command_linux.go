@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// command runs the order's command to its end and reports that.
+// command runs the order's command and reports how it ended.
 func (g *guest) command() error {
 	if err := prepare(g.order.Drivers); err != nil {
 		return err
@@ -47,12 +47,12 @@ func (g *guest) command() error {
 	}
 	go g.obey(pid, streams)
 	code := reap(pid)
-	waitFor(&output, time.Second) // what a child left behind may keep it open
+	waitFor(&output, time.Second) // a child that the command left may keep it open
 	unix.Sync()
 	return g.finish(ending{Code: code, OOMKills: oomKills() - oomBefore}, nil)
 }
 
-// finish sends how the command ended; why is for its standard error.
+// finish sends how the command ended. why is text for its standard error.
 func (g *guest) finish(e ending, why error) error {
 	if why != nil {
 		if err := g.out.write(kindStderr, fmt.Appendf(nil, "cnibench vm: %v\n", why)); err != nil {
@@ -66,7 +66,7 @@ func (g *guest) finish(e ending, why error) error {
 	return g.out.write(kindExit, text)
 }
 
-// prepare makes what a booted machine has.
+// prepare sets up what a booted machine usually has.
 func prepare(drivers []string) error {
 	if err := unix.Sethostname([]byte("cnibench-vm")); err != nil {
 		return err
@@ -85,14 +85,13 @@ func prepare(drivers []string) error {
 	return unix.Setrlimit(unix.RLIMIT_MEMLOCK, unlimited)
 }
 
-// nodeModule is what every node of a cluster has loaded and no program asks
-// for by using it: netfilter on bridges (kubernetes.io, "Container runtimes").
+// nodeModule is a module that every node of a cluster has loaded and that no program loads by
+// using it: netfilter on bridges (kubernetes.io, "Container runtimes").
 const nodeModule = "br_netfilter"
 
-// modprobe loads a module from the host's root. A kernel without it goes on
-// without.
+// modprobe loads a module from the host's root. It ignores a missing module.
 func modprobe(module string) {
-	helper, err := os.ReadFile("/proc/sys/kernel/modprobe") // the kernel's own
+	helper, err := os.ReadFile("/proc/sys/kernel/modprobe") // the kernel's default
 	if err != nil {
 		return
 	}
@@ -119,7 +118,7 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, lo)
 }
 
-// lookPath finds the command as a shell in the command's place would.
+// lookPath finds the command's file as a shell in its working directory would.
 func (g *guest) lookPath() (string, error) {
 	for _, v := range g.order.Env {
 		if path, ok := strings.CutPrefix(v, "PATH="); ok {
@@ -138,7 +137,7 @@ func (g *guest) lookPath() (string, error) {
 	return path, err
 }
 
-// streams are the command's standard input, output and error.
+// streams holds the command's standard input, output and error.
 type streams struct {
 	child    []uintptr          // the command's descriptors 0, 1 and 2
 	close    []*os.File         // this side's copies of them
@@ -170,7 +169,7 @@ func (g *guest) streams() (*streams, error) {
 	return s, nil
 }
 
-// openTerminal makes a pseudo-terminal; its output is all standard output.
+// openTerminal makes a pseudo-terminal. All of its output is standard output.
 func (s *streams) openTerminal() error {
 	main, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -199,19 +198,18 @@ func (s *streams) openTerminal() error {
 	return nil
 }
 
-// started closes this side's copies of the command's descriptors.
+// started closes init's copies of the command's descriptors.
 func (s *streams) started() {
 	for _, f := range s.close {
 		_ = f.Close()
 	}
 }
 
-// feed gives the command its input, and tells the host of each frame when the
-// command has it.
+// feed writes input to the command, and tells the host when the command has read a frame.
 func (g *guest) feed(s *streams, input <-chan []byte) {
 	for payload := range input {
 		if len(payload) > 0 {
-			_, _ = s.input.Write(payload) // a command that reads no more loses it, as with a pipe
+			_, _ = s.input.Write(payload) // if the command has closed its input, the rest is lost, as with a pipe
 		} else if !s.terminal {
 			_ = s.input.Close()
 		}
@@ -219,10 +217,10 @@ func (g *guest) feed(s *streams, input <-chan []byte) {
 	}
 }
 
-// obey does what the host says until the host is gone; then the guest ends.
-// It waits for nobody, so that a signal comes through whatever the command does.
+// obey carries out the host's frames until the host is gone, and then ends the guest. It never
+// blocks, so signals reach the command even if the command does not read its input.
 func (g *guest) obey(pid int, s *streams) {
-	input := make(chan []byte, inputFrames+1) // as many as the host sends unasked, and the end
+	input := make(chan []byte, inputFrames+1) // the frames that the host sends without a token, and the end
 	go g.feed(s, input)
 	for {
 		k, payload, err := readFrame(g.port)
@@ -243,7 +241,7 @@ func (g *guest) obey(pid int, s *streams) {
 	}
 }
 
-// reap waits for every child, adopted ones too, until the command has ended.
+// reap waits for every child, also adopted ones, until the command has ended.
 func reap(command int) int {
 	for {
 		var status unix.WaitStatus
@@ -251,7 +249,7 @@ func reap(command int) int {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			return 1 // can't be: the command is a child
+			return 1 // cannot happen: the command is a child
 		case pid == command && status.Exited():
 			return status.ExitStatus()
 		case pid == command && status.Signaled():
@@ -269,7 +267,7 @@ func waitFor(w *sync.WaitGroup, limit time.Duration) {
 	}
 }
 
-// oomKills returns how many processes this kernel has ended for want of memory.
+// oomKills returns how many processes this kernel has killed because memory ran out.
 func oomKills() int64 {
 	text, err := os.ReadFile("/proc/vmstat")
 	if err != nil {

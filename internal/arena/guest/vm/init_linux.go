@@ -15,17 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootMark is what init first writes to the console: the kernel has booted.
+// bootMark is the first text that init writes to the console. It shows that the kernel has
+// booted.
 const bootMark = "cnibench: the guest's init runs"
 
-// IsInit says whether this process is the init of a guest. A program that Run
-// starts asks before anything else, and calls Init if so.
+// IsInit reports whether this process is the init of a guest. A program that Run starts must
+// check this first, and call Init if it is true.
 func IsInit() bool { return os.Getpid() == 1 && os.Getenv(initMark) == "1" }
 
-// Init is the guest's init: it makes the host's root visible, runs the
-// command, reports how it ended, and ends the guest. It does not return.
+// Init is the guest's init. It makes the host's root visible, runs the command, reports how the
+// command ended, and ends the guest. It does not return.
 func Init() {
-	runtime.LockOSThread() // PID 1's own thread, whose root the kernel's helpers share
+	runtime.LockOSThread() // this is PID 1's own thread; the kernel's helpers use its root
 	fmt.Println(bootMark)
 	g := &guest{}
 	if err := g.run(); err != nil {
@@ -34,8 +35,8 @@ func Init() {
 			_ = g.out.write(kindFailed, []byte(err.Error()))
 		}
 	}
-	// The host ends QEMU when it has read the last frame; this is for a host
-	// that is gone.
+	// The host ends QEMU when it has read the last frame. This ends the guest if the host is
+	// gone.
 	time.Sleep(10 * time.Second)
 	end()
 }
@@ -79,8 +80,8 @@ func (g *guest) run() error {
 	return g.command()
 }
 
-// loadModules loads what the order names. A kernel of another release than
-// the modules refuses them; that it is another is said here, in plain words.
+// loadModules loads the order's modules. A kernel refuses modules of another release;
+// loadModules returns an error that says so.
 func (g *guest) loadModules() error {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -97,7 +98,7 @@ func (g *guest) loadModules() error {
 	return nil
 }
 
-// loadModule loads one, which the kernel unpacks by itself.
+// loadModule loads one module; the kernel decompresses it.
 func loadModule(file string) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -109,13 +110,13 @@ func loadModule(file string) error {
 		flags = unix.MODULE_INIT_COMPRESSED_FILE
 	}
 	err = unix.FinitModule(int(f.Fd()), "", flags)
-	if errors.Is(err, unix.EEXIST) { // loaded already
+	if errors.Is(err, unix.EEXIST) { // it is loaded already
 		return nil
 	}
 	return err
 }
 
-// connect opens the port to the host and takes the time from there.
+// connect opens the port to the host and sets the clock from the host's first frame.
 func (g *guest) connect() error {
 	name, err := findPort(10 * time.Second)
 	if err != nil {
@@ -152,8 +153,8 @@ func findPort(limit time.Duration) (string, error) {
 	}
 }
 
-// untilConnected reads from a port whose other side may not have been told of
-// yet: that reads as an end of file.
+// untilConnected reads from a port whose host side may not be connected yet. Until then a read
+// returns an end of file.
 type untilConnected struct{ r io.Reader }
 
 func (u untilConnected) Read(p []byte) (int, error) {

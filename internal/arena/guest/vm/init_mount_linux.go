@@ -23,21 +23,20 @@ func (m mount) mount() error {
 	return nil
 }
 
-// Options of the host's folders. The root is read-only and nobody but the
-// guest's overlay writes over it, so whatever was read once may be kept; a
-// folder that is shared for writing is written through, so that what a
-// program has written is the host's when the guest dies.
+// The mount options of the host's folders. The root is read-only and only the guest's overlay
+// changes, so the guest may cache what it has read. A folder that is shared for writing is
+// written through, so that the host has all data even if the guest dies.
 const (
 	nineP      = "trans=virtio,version=9p2000.L,msize=512000,access=any"
 	rootCache  = nineP + ",cache=loose"
 	shareCache = nineP + ",cache=mmap"
 )
 
-// newRoot is where the guest's root is made, before it becomes the root.
+// newRoot is the folder where the guest's root is assembled.
 const newRoot = "/newroot"
 
-// mountRoot makes the host's root the guest's, read-only under a throw-away
-// overlay, with the file systems of a kernel of its own, and moves into it.
+// mountRoot makes the host's root, read-only under a temporary overlay, the guest's root. It
+// mounts the file systems that a kernel has for itself.
 func (g *guest) mountRoot() error {
 	for _, m := range []mount{
 		{rootTag, "/lower", "9p", unix.MS_RDONLY, rootCache},
@@ -59,7 +58,7 @@ func (g *guest) mountRoot() error {
 	if err := g.mountKernelFiles(); err != nil {
 		return err
 	}
-	// The guest's own modules, before /run and the like are hidden.
+	// The guest's own modules must be mounted before /run and the like are hidden.
 	if err := bindDir("/lower"+g.order.Library, newRoot+"/lib/modules/"+g.order.Release); err != nil {
 		return fmt.Errorf("modules of the guest's kernel: %w", err)
 	}
@@ -75,8 +74,8 @@ func (g *guest) mountRoot() error {
 	return switchRoot()
 }
 
-// mountKernelFiles mounts what belongs to the kernel and what a machine makes
-// anew when it boots.
+// mountKernelFiles mounts the kernel's file systems and the folders that are empty when a
+// machine boots.
 func (g *guest) mountKernelFiles() error {
 	const nosuid = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	needed := []mount{
@@ -98,7 +97,7 @@ func (g *guest) mountKernelFiles() error {
 			return err
 		}
 	}
-	// Tools look here; a kernel may be built without.
+	// Tools look here; a kernel may lack it.
 	for _, m := range []mount{
 		{"debugfs", "/sys/kernel/debug", "debugfs", nosuid, "mode=700"},
 		{"tracefs", "/sys/kernel/tracing", "tracefs", nosuid, "mode=700"},
@@ -117,21 +116,21 @@ func (g *guest) mountKernelFiles() error {
 	return enableControllers(newRoot + "/sys/fs/cgroup")
 }
 
-// enableControllers gives the children of the root cgroup every controller.
+// enableControllers enables every controller for the children of the root cgroup.
 func enableControllers(root string) error {
 	names, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
 	if err != nil {
 		return err
 	}
 	for _, name := range strings.Fields(string(names)) {
-		// One that refuses, as cpu does with real-time processes, is missed by
-		// whoever needs it.
+		// A controller may refuse, such as cpu if there are real-time processes. A program that
+		// needs it will report that.
 		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+"+name), 0)
 	}
 	return nil
 }
 
-// bindDir makes the folder visible at another place too.
+// bindDir makes the folder visible at a second place.
 func bindDir(from, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
@@ -139,8 +138,8 @@ func bindDir(from, to string) error {
 	return (mount{from, to, "", unix.MS_BIND, ""}).mount()
 }
 
-// switchRoot makes newRoot the root of this process and of the kernel's
-// helpers, as switch_root(8) does: the first root can't be pivoted away.
+// switchRoot makes newRoot the root of this process and of the kernel's helpers, as
+// switch_root(8) does, because pivot_root does not work for the first root.
 func switchRoot() error {
 	if err := unix.Chdir(newRoot); err != nil {
 		return err

@@ -10,21 +10,21 @@ import (
 	"path/filepath"
 )
 
-// The guest's first root: this program, what it must do, and the modules that
-// it needs before it can read the host's root.
+// The guest's first root holds this program, its order, and the modules that it needs before it
+// can read the host's root.
 const (
 	initPath   = "/init"
 	orderPath  = "/order.json"
 	modulesDir = "/modules"
 )
 
-// order is what the guest's init is told before it can listen.
+// order tells the guest's init what to do before it can receive frames.
 type order struct {
 	Modules  []string // below modulesDir, in the order of loading
-	Release  string   // of the kernel that must run
+	Release  string   // the release that the kernel must have
 	Library  string   // its lib/modules/RELEASE, on the host
 	Shares   []share  // folders shared for writing
-	Drivers  []string // of network devices, in the order in which these get their names
+	Drivers  []string // drivers of network devices, in the order in which the devices get their names
 	Emulated bool
 	Terminal bool
 
@@ -40,7 +40,7 @@ type share struct{ Tag, Path string }
 // rootTag is the mount tag of the host's root.
 const rootTag = "root"
 
-// standsAlone says nil of a program that needs no other file to start.
+// standsAlone returns nil if the program needs no other file to start.
 func standsAlone(program string) error {
 	f, err := elf.Open(program)
 	if err != nil {

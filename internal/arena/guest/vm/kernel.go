@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Kernel is one that a guest can boot.
+// Kernel is a kernel that a guest can boot.
 type Kernel struct {
 	Release string `json:"release"` // as uname -r prints it
 	Image   string `json:"image"`   // path of its bzImage
@@ -19,7 +19,7 @@ type Kernel struct {
 	Source  string `json:"source"`  // "cache", "installed" or "given"
 }
 
-// ErrNoKernel is in the chain of the error for a file that holds none.
+// ErrNoKernel means that a file is not a kernel.
 var ErrNoKernel = errors.New("not a Linux kernel image for x86")
 
 // readRelease reads the release of a bzImage from its header:
@@ -27,7 +27,7 @@ var ErrNoKernel = errors.New("not a Linux kernel image for x86")
 func readRelease(r io.Reader) (string, error) {
 	const (
 		magicAt   = 0x202 // "HdrS"
-		versionAt = 0x20e // where the text is, from 0x200 on
+		versionAt = 0x20e // offset of the text, from 0x200
 	)
 	head := make([]byte, 64<<10)
 	n, err := io.ReadFull(r, head)
@@ -50,10 +50,9 @@ func readRelease(r io.Reader) (string, error) {
 	return release, nil
 }
 
-// Open is the kernel in that file with the modules of that folder, which is a
-// lib/modules/RELEASE or a root that holds one. Without a folder they are
-// looked for where a package has them: beside the image. Errors: *Misuse, with
-// ErrNoKernel in its chain for a file that is none.
+// Open returns the kernel in the file. modules is a lib/modules/RELEASE folder or a root that
+// holds one; if it is "", Open looks beside the image, as in a package. It returns a *Misuse,
+// which wraps ErrNoKernel if the file is not a kernel.
 func Open(image, modules string) (Kernel, error) {
 	k, err := open(image, modules)
 	if err != nil {
@@ -101,7 +100,7 @@ func findModules(release, beside, given string) (string, error) {
 		if _, err := os.Stat(filepath.Join(dir, "modules.dep")); err != nil {
 			continue
 		}
-		// The folder is named after the release, and a module says it again.
+		// The folder's name is the release; a module contains the release too.
 		if filepath.Base(dir) != release {
 			return "", fmt.Errorf("modules in %s don't belong to kernel %s; give the folder of its own with --modules", dir, release)
 		}

@@ -12,16 +12,15 @@ import (
 	"strings"
 )
 
-// early are the modules that the guest needs before it can read the host's
-// root, where modprobe is. A kernel may have any of them built in.
+// early lists the modules that the guest needs before it can read the host's root, which has
+// modprobe. A kernel may have any of them built in.
 var early = []string{"virtio_mmio", "virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay"}
 
-// moduleDeps are the lines of a modules.dep: the path of a module below the
-// folder of modules → the modules that it needs, in the order in which they
-// are loaded last to first.
+// moduleDeps holds the lines of a modules.dep: for the path of a module, below the folder of
+// modules, the modules that it needs, to be loaded from last to first.
 type moduleDeps map[string][]string
 
-// readModulesDep reads what depmod(8) wrote.
+// readModulesDep reads a file that depmod(8) wrote.
 func readModulesDep(r io.Reader) (moduleDeps, error) {
 	deps := moduleDeps{}
 	lines := bufio.NewScanner(r)
@@ -39,14 +38,14 @@ func readModulesDep(r io.Reader) (moduleDeps, error) {
 	return deps, lines.Err()
 }
 
-// moduleName returns a module's name as the kernel has it.
+// moduleName returns the kernel's name of a module.
 func moduleName(file string) string {
 	name, _, _ := strings.Cut(path.Base(file), ".ko")
 	return strings.ReplaceAll(name, "-", "_")
 }
 
-// closure returns the files of the named modules and of all that they need, in an
-// order in which they can be loaded. Names that builtin has are left out.
+// closure returns the files of the named modules and of all modules that they need, in loading
+// order. It leaves out names in builtin.
 func (d moduleDeps) closure(names []string, builtin map[string]bool) ([]string, error) {
 	byName := make(map[string]string, len(d))
 	for file := range d {
@@ -73,7 +72,7 @@ func (d moduleDeps) closure(names []string, builtin map[string]bool) ([]string, 
 	return order, nil
 }
 
-// readBuiltin reads a modules.builtin: the names of what the kernel has built in.
+// readBuiltin reads a modules.builtin: the names of the modules that the kernel has built in.
 func readBuiltin(r io.Reader) (map[string]bool, error) {
 	builtin := map[string]bool{}
 	lines := bufio.NewScanner(r)
@@ -85,7 +84,7 @@ func readBuiltin(r io.Reader) (map[string]bool, error) {
 	return builtin, lines.Err()
 }
 
-// earlyModules is the closure of early in that folder of modules.
+// earlyModules returns the closure of early in the folder of modules.
 func earlyModules(dir string) ([]string, error) {
 	deps, err := readFile(filepath.Join(dir, "modules.dep"), readModulesDep)
 	if err != nil {
@@ -105,7 +104,7 @@ func earlyModules(dir string) ([]string, error) {
 	return files, nil
 }
 
-// readFile gives the file to a reader of its format.
+// readFile parses the file.
 func readFile[T any](name string, read func(io.Reader) (T, error)) (T, error) {
 	f, err := os.Open(name)
 	if err != nil {

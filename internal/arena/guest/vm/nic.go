@@ -5,23 +5,22 @@ import (
 	"strings"
 )
 
-// Models of network devices, as QEMU calls them.
+// QEMU's names of the models of network devices.
 const (
 	virtioNIC = "virtio-net-pci"
 	e1000NIC  = "e1000"
 )
 
-// NICModels returns the network devices that a guest can have: virtio's, with
-// virtioQueues queues and offloads, as clouds have, and Intel's 82540EM, with
-// one queue and rings whose size can be set.
+// NICModels returns the models that a guest can have: virtio, with virtioQueues queues and
+// offloads, as in clouds, and Intel's 82540EM, with one queue and rings whose size can be set.
 func NICModels() []string { return []string{virtioNIC, e1000NIC} }
 
-// NICDriver returns the kernel's driver of the model, which is the name of its module, too.
+// NICDriver returns the kernel's driver of the model, which is also the name of its module.
 func NICDriver(model string) string {
 	return map[string]string{virtioNIC: "virtio_net", e1000NIC: "e1000"}[model]
 }
 
-// nicDrivers returns the kernel's modules for the models, in their order.
+// nicDrivers returns the kernel's modules for the models, in the same order.
 func nicDrivers(models []string) []string {
 	drivers := make([]string, len(models))
 	for i, model := range models {
@@ -30,21 +29,22 @@ func nicDrivers(models []string) []string {
 	return drivers
 }
 
-// virtioQueues is less than most machines have CPUs, so that there is
-// something to steer.
+// virtioQueues is smaller than the number of CPUs of most machines, so that steering has an
+// effect.
 const virtioQueues = 2
 
-// MaxNICs is how many network devices a guest has room for: the slots of its PCI bus,
-// less that of the bus itself.
+// MaxNICs is the largest number of a guest's network devices: the slots of its PCI bus, without
+// the bus itself.
 const MaxNICs = 31
 
-// SteeringCPUs is how many CPUs a guest needs so that each of its network devices has
-// fewer queues than there are CPUs.
+// SteeringCPUs is the number of CPUs with which a guest has more CPUs than any of its network
+// devices has queues.
 const SteeringCPUs = 2 * virtioQueues
 
-// nicArgs are QEMU's arguments for the guest's network devices. Those of one model
-// are joined, and reach nothing else: several queues need tap devices, in a network
-// namespace that QEMU has for itself (see ownNetwork and joined), one queue a hub.
+// nicArgs returns QEMU's arguments for the guest's network devices. Devices of one model are
+// connected with each other and with nothing else. Devices with several queues need tap
+// devices, in a network namespace of QEMU's own (see ownNetwork and joined); devices with one
+// queue use a hub.
 func nicArgs(models []string) []string {
 	var args []string
 	for i, model := range models {
@@ -52,8 +52,8 @@ func nicArgs(models []string) []string {
 		device := fmt.Sprintf("%s,netdev=net%d,mac=52:54:00:00:00:%02x", model, i, i+1)
 		if model == virtioNIC {
 			backend = fmt.Sprintf("tap,id=net%d,ifname=%s,script=no,downscript=no,queues=%d", i, tap(i), virtioQueues)
-			// An interrupt for each direction of each queue, one for the
-			// configuration and one for the control queue.
+			// One interrupt for each direction of each queue, one for the configuration and one
+			// for the control queue.
 			device += fmt.Sprintf(",mq=on,vectors=%d", 2*virtioQueues+2)
 		}
 		args = append(args, "-netdev", backend, "-device", device)
@@ -61,10 +61,10 @@ func nicArgs(models []string) []string {
 	return args
 }
 
-// tap is the name of the device behind the guest's i-th.
+// tap returns the name of the tap device of the guest's i-th device.
 func tap(i int) string { return fmt.Sprintf("tap%d", i) }
 
-// taps are the names of all.
+// taps returns the names of all tap devices.
 func taps(models []string) []string {
 	var names []string
 	for i, model := range models {
@@ -75,12 +75,12 @@ func taps(models []string) []string {
 	return names
 }
 
-// notJoined is what joinTaps says when it fails, after the words of ip(8).
+// notJoined is what joinTaps prints if it fails, after the output of ip(8).
 const notJoined = "the guest's network devices can't be joined"
 
-// joinTaps is a script that joins tap devices by a bridge and becomes the program in
-// its arguments. The bridge and the taps have no addresses and say nothing themselves;
-// frames of every MTU pass.
+// joinTaps is a script that connects tap devices by a bridge and then executes the program in
+// its arguments. The bridge and the taps have no addresses and send nothing themselves; frames
+// of every MTU pass.
 const joinTaps = `PATH=$PATH:/usr/sbin:/sbin
 join() {
 	ip link add switch type bridge mcast_snooping 0 &&
@@ -95,8 +95,7 @@ join() {
 join || { echo "` + notJoined + `" >&2; exit 1; }
 exec "$0" "$@"`
 
-// joined returns the command line, which starts by joining the taps where there are
-// several.
+// joined returns the command line. If there are several taps, it begins with joinTaps.
 func joined(models, argv []string) []string {
 	names := taps(models)
 	if len(names) < 2 {

@@ -8,32 +8,32 @@ import (
 	"runtime"
 )
 
-// Signal is one for the guest's command.
+// Signal is a signal for the guest's command.
 type Signal int
 
 var errOnlyLinux = &Unsupported{Reason: "guests are made on Linux only, and this is " + runtime.GOOS, Remedy: "run it on Linux"}
 
-// IsInit says whether this process is the init of a guest.
+// IsInit returns false: only Linux has guests.
 func IsInit() bool { return false }
 
 // Init is the guest's init.
 func Init() {}
 
-// Run boots a guest; only Linux does.
+// Run returns an error: only Linux has guests.
 func Run(context.Context, Config) (int, error) { return 0, errOnlyLinux }
 
-// Find is the kernel that spec names; only Linux has one.
+// Find returns an error: only Linux has guests.
 func Find(context.Context, string, string, *slog.Logger) (Kernel, error) {
 	return Kernel{}, errOnlyLinux
 }
 
-// Lookup is Find without a fetch.
+// Lookup returns false: only Linux has guests.
 func Lookup(string) (Kernel, bool) { return Kernel{}, false }
 
-// Available says that only Linux has guests.
+// Available returns an error: only Linux has guests.
 func Available() error { return errOnlyLinux }
 
 const exclusive = 0
 
-// lock locks nothing: there are no guests to keep a kernel for.
+// lock does nothing: there are no guests to keep a kernel for.
 func lock(string, int) (unlock func(), err error) { return func() {}, nil }

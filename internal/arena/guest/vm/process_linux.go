@@ -16,17 +16,17 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// process is QEMU, with what it inherits: files in memory and sockets, so
-// that neither has a name on the disk.
+// process is a QEMU with the files and sockets that it inherits. They are in memory, so that
+// none has a name on disk.
 type process struct {
 	inherited []*os.File
-	initramfs int // its descriptor in QEMU
+	initramfs int // the archive's descriptor in QEMU
 	stderr    bytes.Buffer
 	cmd       *exec.Cmd
-	ended     chan struct{} // closed when QEMU is gone
+	ended     chan struct{} // closed when QEMU has ended
 }
 
-// have says that the program is installed.
+// have returns an *Unsupported if the program is not installed.
 func have(program string) error {
 	if missing := host.Missing(program); missing != nil {
 		return &Unsupported{Reason: "QEMU is not installed (" + program + ")", Remedy: missing.Remedy}
@@ -34,13 +34,13 @@ func have(program string) error {
 	return nil
 }
 
-// inherit passes the file to QEMU and says which descriptor it will be.
+// inherit makes QEMU inherit the file and returns its descriptor there.
 func (p *process) inherit(f *os.File) int {
 	p.inherited = append(p.inherited, f)
 	return 2 + len(p.inherited)
 }
 
-// addInitramfs writes the archive into memory.
+// addInitramfs writes the archive to a file in memory.
 func (p *process) addInitramfs(init, library string, o *order) error {
 	if init == "" {
 		self, err := os.Executable()
@@ -61,22 +61,22 @@ func (p *process) addInitramfs(init, library string, o *order) error {
 	return writeInitramfs(f, init, library, o)
 }
 
-// addSocket makes a pair of sockets: QEMU's end is descriptor *number there,
-// the other one is returned.
+// addSocket makes a pair of sockets. It sets *number to the descriptor of QEMU's end and
+// returns the other end.
 func (p *process) addSocket(number *int) (*os.File, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	*number = p.inherit(os.NewFile(uintptr(pair[1]), "guest"))
-	if err := unix.SetNonblock(pair[0], true); err != nil { // so that Close ends a Read
+	if err := unix.SetNonblock(pair[0], true); err != nil { // then Close interrupts a Read
 		_ = unix.Close(pair[0])
 		return nil, err
 	}
 	return os.NewFile(uintptr(pair[0]), "host"), nil
 }
 
-// start starts QEMU. It dies with this process, by whatever death.
+// start starts QEMU. QEMU ends with this process, however this process ends.
 func (p *process) start(m machine) error {
 	argv := joined(m.nics, append([]string{program}, m.args()...))
 	p.cmd = exec.Command(argv[0], argv[1:]...)
@@ -84,7 +84,7 @@ func (p *process) start(m machine) error {
 	p.cmd.Stdout, p.cmd.Stderr = &p.stderr, &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL,
-		Setpgid:   true, // a terminal's Ctrl-C is the command's, not QEMU's
+		Setpgid:   true, // Ctrl-C is for the command, not for QEMU
 	}
 	if len(taps(m.nics)) > 0 {
 		ownNetwork(p.cmd.SysProcAttr)
@@ -92,7 +92,7 @@ func (p *process) start(m machine) error {
 	p.ended = make(chan struct{})
 	started := make(chan error)
 	go func() {
-		// The parent death signal is tied to the thread that starts the child.
+		// The kernel sends the parent death signal when the thread that started the child ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
@@ -121,13 +121,13 @@ func (p *process) release() {
 	p.inherited = nil
 }
 
-// kill ends QEMU and waits until it is gone.
+// kill ends QEMU and waits for it.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended
 }
 
-// wait waits until QEMU is gone, at most that long.
+// wait waits for the end of QEMU, at most the given time.
 func (p *process) wait(limit time.Duration) {
 	select {
 	case <-p.ended:
@@ -135,7 +135,7 @@ func (p *process) wait(limit time.Duration) {
 	}
 }
 
-// words returns what QEMU itself has said, once it is gone.
+// words returns what QEMU printed, after it has ended.
 func (p *process) words() string {
 	select {
 	case <-p.ended:

@@ -5,33 +5,33 @@ import (
 	"strings"
 )
 
-// program is QEMU's, for the one architecture whose guests are made here.
+// program is the QEMU of the only architecture that guests have.
 const program = "qemu-system-x86_64"
 
-// machine is what QEMU is told; its descriptors are those that it inherits.
+// machine holds QEMU's settings. Descriptors are those that QEMU inherits.
 type machine struct {
 	accel         string // AccelKVM or AccelTCG
 	cpus          int
-	turns         bool  // emulated CPUs take turns on one of the host's
+	turns         bool  // emulated CPUs take turns on one CPU of the host
 	memory        int64 // bytes
 	image         string
 	initramfs     int
 	console, port int      // sockets
-	shares        []share  // besides the root
-	squash        bool     // the caller is not root: keep owners out of what is written
-	tscKHz        uint64   // frequency of the emulated CPU's counter; 0: unknown
+	shares        []share  // beside the root
+	squash        bool     // the caller is not root: do not store owners of written files
+	tscKHz        uint64   // frequency of the emulated CPU's time stamp counter; 0 if unknown
 	nics          []string // models of network devices
-	bare          bool     // no port and no files: for a probe that only boots
+	bare          bool     // without port and files, for a probe that only boots
 }
 
-// args is QEMU's command line. The microvm machine has no video, no disk and
-// no BIOS menus, and a PCI bus for network devices only, which makes it boot
-// fastest; what the guest has is memory, CPUs, a console, a port, and the
-// host's files.
+// args returns QEMU's command line. The microvm machine has no video, disk or BIOS menu, and a
+// PCI bus only for network devices, so that it boots fastest. The guest has memory, CPUs, a
+// console, a port, and the host's files.
 func (m machine) args() []string {
 	accel, cpu := "kvm", "host"
 	if m.accel == AccelTCG {
-		// Five-level page tables cost an emulated CPU a walk more and bring nothing.
+		// Five-level page tables make every page walk of an emulated CPU longer and have no use
+		// here.
 		accel, cpu = "tcg,thread=multi", "max,la57=off"
 		if m.turns {
 			accel = "tcg,thread=single"
@@ -62,7 +62,7 @@ func (m machine) args() []string {
 		model = "none"
 	}
 	for _, s := range m.shares {
-		// A comma in a path is written twice.
+		// QEMU wants a comma in a path twice.
 		path := strings.ReplaceAll(s.Path, ",", ",,")
 		args = append(args,
 			"-fsdev", fmt.Sprintf("local,id=%s,path=%s,security_model=%s,multidevs=remap", s.Tag, path, model),
@@ -72,23 +72,23 @@ func (m machine) args() []string {
 	return append(args, nicArgs(m.nics)...)
 }
 
-// initMark in the kernel's command line becomes a variable of init's
-// environment, by which this program knows that it is a guest's init.
+// initMark is in the kernel's command line, so the kernel puts it into init's environment. This
+// program thereby knows that it is a guest's init.
 const initMark = "CNIBENCH_GUEST_INIT"
 
-// commandLine returns the kernel's.
+// commandLine returns the kernel's command line.
 func (m machine) commandLine() string {
 	words := []string{
 		initMark + "=1",
-		"console=ttyS0", "quiet", // warnings and worse
-		"panic=-1",   // a panic ends QEMU at once
-		"reboot=t,f", // by triple fault: there is no keyboard controller
+		"console=ttyS0", "quiet", // print warnings and errors only
+		"panic=-1",   // QEMU ends at once after a panic
+		"reboot=t,f", // by triple fault, since there is no keyboard controller
 		"random.trust_cpu=on", "cryptomgr.notests", "nokaslr",
 		"i8042.noaux", "i8042.nokbd",
 	}
 	if m.accel == AccelTCG {
-		// Timers and TSCs of an emulated CPU agree, but the kernel's tests of
-		// that time out on a busy host. An emulated CPU has no secrets to lose.
+		// The timers and TSCs of an emulated CPU agree, but the kernel's checks of them time
+		// out on a busy host. Mitigations protect nothing here.
 		words = append(words, "tsc=reliable", "no_timer_check", "mitigations=off")
 		if m.tscKHz > 0 {
 			words = append(words, fmt.Sprintf("tsc_early_khz=%d", m.tscKHz))

@@ -22,17 +22,16 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 )
 
-// Signal is one for the guest's command.
+// Signal is a signal for the guest's command.
 type Signal = syscall.Signal
 
-// bootLimit is how long a guest may take from the start to its init's hello.
-// Emulated on a busy machine that is many times the usual three seconds.
+// bootLimit is how long a guest may take from its start to its init's hello. It is long because
+// an emulated guest on a busy machine takes many times the usual three seconds.
 const bootLimit = 2 * time.Minute
 
-// Run boots the guest, runs the command in it and returns its exit code, as a
-// shell would give it. Nothing is left when it returns, nor when this process
-// is killed. Errors: *Misuse, *Unsupported, *GuestError, *Interrupted,
-// ErrTimeout in the chain, and those of ctx.
+// Run boots the guest, runs the command in it and returns the command's exit code, as a shell
+// would. Nothing is left when Run returns, nor when this process is killed. It returns a
+// *Misuse, *Unsupported, *GuestError or *Interrupted, ErrTimeout, or ctx's error.
 func Run(ctx context.Context, c Config) (int, error) {
 	if err := c.check(); err != nil {
 		return 0, err
@@ -75,8 +74,8 @@ func Run(ctx context.Context, c Config) (int, error) {
 	return h.run(ctx)
 }
 
-// chooseCPUs takes as many as the host has, where QEMU can emulate them side
-// by side. Where it can't, and more than one was asked for, they take turns.
+// chooseCPUs sets the number of CPUs to the host's, if QEMU can emulate several at once. If
+// QEMU cannot and the caller asked for several, turns is true: they take turns.
 func (c *Config) chooseCPUs(ctx context.Context, accel string) (turns bool, err error) {
 	several := true
 	if accel == AccelTCG {
@@ -110,7 +109,7 @@ type running struct {
 	console *console
 	port    *os.File
 	out     *frameWriter
-	tokens  chan struct{} // for frames of input
+	tokens  chan struct{} // one for each frame of input that may be sent
 	began   time.Time
 	up      bool // init has said hello
 }
@@ -132,7 +131,7 @@ func (c *Config) prepare(accel string) (*running, error) {
 	if o.Dir == "" {
 		o.Dir = "/"
 	}
-	// A link on the way may lead through what the guest has of its own.
+	// A symbolic link on the way may lead into a folder that the guest has for itself.
 	if dir, err := filepath.EvalSymlinks(o.Dir); err == nil {
 		o.Dir = dir
 	}
@@ -156,7 +155,7 @@ func (c *Config) prepare(accel string) (*running, error) {
 	return h, nil
 }
 
-// run boots and serves the guest to its end.
+// run boots the guest and serves it to its end.
 func (h *running) run(ctx context.Context) (int, error) {
 	defer h.qemu.release()
 	port, err := h.qemu.addSocket(&h.machine.port)
@@ -180,7 +179,7 @@ func (h *running) run(ctx context.Context) (int, error) {
 	}
 	var reading sync.WaitGroup
 	reading.Go(func() { _, _ = io.Copy(h.console, consoleEnd) })
-	defer waitFor(&reading, time.Second) // a caller who reads no more may hold it up
+	defer waitFor(&reading, time.Second) // a caller that no longer reads may delay it
 	defer consoleEnd.Close()
 
 	hello := make(chan struct{})
@@ -192,7 +191,7 @@ func (h *running) run(ctx context.Context) (int, error) {
 	defer boot.Stop()
 	stop := make(chan struct{})
 	defer close(stop)
-	// Nobody who takes signals writes: a guest that hangs reads no more.
+	// This goroutine takes signals and writes nothing: a write to a guest that hangs would block.
 	signal, told := make(chan Signal, 1), false
 	for {
 		select {
@@ -204,7 +203,7 @@ func (h *running) run(ctx context.Context) (int, error) {
 		case r := <-result:
 			return h.judge(r)
 		case s := <-h.config.Signals:
-			if told || !h.up { // who asks again can't wait, and before hello there is no command
+			if told || !h.up { // the user insists, or there is no command yet
 				return 0, &Interrupted{s}
 			}
 			told = true
@@ -228,11 +227,11 @@ func (h *running) run(ctx context.Context) (int, error) {
 // outcome is how the stream of frames ended.
 type outcome struct {
 	ending *ending
-	failed string // init's own words
+	failed string // init's reason
 	err    error
 }
 
-// serve reads the guest's frames to the last one.
+// serve reads the guest's frames until the last one.
 func (h *running) serve(hello chan<- struct{}) outcome {
 	greeted := false
 	for {
@@ -246,7 +245,7 @@ func (h *running) serve(hello chan<- struct{}) outcome {
 				return outcome{err: fmt.Errorf("%w: a second hello", errDamaged)}
 			}
 			greeted = true
-			// The time comes first: after hello, input may be faster.
+			// Send the time first: after hello, input may come before it.
 			now := binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))
 			err = h.out.write(kindClock, now)
 			close(hello)
@@ -268,7 +267,7 @@ func (h *running) serve(hello chan<- struct{}) outcome {
 		case kindTaken:
 			select {
 			case h.tokens <- struct{}{}:
-			default: // more than were given
+			default: // the guest sent more tokens than frames
 			}
 		}
 		if err != nil {
@@ -287,13 +286,13 @@ func writeTo(w io.Writer, p []byte) error {
 	return nil
 }
 
-// outputError is one of the caller's own writers.
+// outputError is an error of the caller's own writer.
 type outputError struct{ err error }
 
 func (e *outputError) Error() string { return "output of the guest's command: " + e.err.Error() }
 func (e *outputError) Unwrap() error { return e.err }
 
-// feed passes input, the signal and the terminal's size to the guest until stop.
+// feed sends input, signals and the terminal's size to the guest until stop is closed.
 func (h *running) feed(signal <-chan Signal, stop <-chan struct{}) {
 	go func() {
 		if h.config.Stdin != nil {
@@ -315,7 +314,7 @@ func (h *running) feed(signal <-chan Signal, stop <-chan struct{}) {
 	}()
 }
 
-// judge turns the end of the frames into an exit code or an error.
+// judge returns the exit code or error that the end of the frames means.
 func (h *running) judge(r outcome) (int, error) {
 	var output *outputError
 	switch {
@@ -331,11 +330,11 @@ func (h *running) judge(r outcome) (int, error) {
 	case errors.Is(r.err, errDamaged):
 		return 0, h.failure("the guest's init can't be understood: "+r.err.Error(), "")
 	}
-	h.qemu.wait(time.Second) // it closed the socket because it is ending
+	h.qemu.wait(time.Second) // QEMU closes the socket when it ends
 	if words := h.qemu.words(); words != "" {
 		return 0, h.qemuFailure(words)
 	}
-	time.Sleep(20 * time.Millisecond) // for the console's last lines
+	time.Sleep(20 * time.Millisecond) // wait for the console's last lines
 	reason, remedy := h.console.verdict()
 	if remedy == "" && !h.up && h.config.Memory < littleMemory {
 		reason, remedy = fmt.Sprintf("the guest ended while it booted in %d MiB of memory", h.config.Memory>>20), moreMemory
@@ -343,17 +342,17 @@ func (h *running) judge(r outcome) (int, error) {
 	return 0, h.failure(reason, remedy)
 }
 
-// littleMemory is what a kernel may die of before it can say so, bytes.
+// littleMemory is so small, in bytes, that a kernel may die of it before it can print anything.
 const littleMemory = 256 << 20
 
-// consoleLines is how much of the console an error shows.
+// consoleLines is how many lines of the console an error shows.
 const consoleLines = 15
 
 func (h *running) failure(reason, remedy string) error {
 	return &GuestError{Reason: reason, Remedy: remedy, Started: h.up, Console: h.console.lines(consoleLines)}
 }
 
-// qemuFailure returns an error that QEMU itself has printed, if there is one.
+// qemuFailure returns an error with QEMU's own message, if there is one.
 func (h *running) qemuFailure(words string) error {
 	switch {
 	case lacksMemory(words):
@@ -368,12 +367,12 @@ func (h *running) qemuFailure(words string) error {
 	return fmt.Errorf("%s: %s", program, words)
 }
 
-// lacksMemory says whether QEMU's words are of the host's memory.
+// lacksMemory reports whether QEMU's message says that the host lacks memory.
 func lacksMemory(words string) bool {
 	return strings.Contains(words, "cannot set up guest memory") || strings.Contains(words, "Cannot allocate memory")
 }
 
-// umask is this process's, which can only be read by setting it.
+// umask returns this process' umask. The only way to read it is to set it.
 func umask() int {
 	mask := unix.Umask(0o022)
 	unix.Umask(mask)

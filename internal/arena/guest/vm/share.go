@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// guestsOwn are the folders that every guest has of its own: the host's kernel
-// and what belongs to this boot of it.
+// guestsOwn lists the folders that every guest has for itself: those of the kernel, and those
+// that are empty at boot.
 var guestsOwn = []string{"/proc", "/sys", "/dev", "/run"}
 
-// Shareable is the path of a folder that a guest may write, without symbolic
-// links, which mean another place before the guest has its root. Errors:
-// *Misuse for what is no folder, or is, holds or lies in one of guestsOwn.
+// Shareable returns the path of a folder that a guest may write, with symbolic links resolved,
+// because the guest cannot follow them. It returns a *Misuse if the path is not a folder, or if
+// it is, holds or lies in one of guestsOwn.
 func Shareable(dir string) (string, error) {
 	path, err := filepath.Abs(dir)
 	if err != nil {
@@ -37,7 +37,7 @@ func Shareable(dir string) (string, error) {
 	return path, nil
 }
 
-// within says whether the path is dir or lies in it; both are clean.
+// within reports whether the path is dir or lies in it. Both must be clean.
 func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -2,10 +2,10 @@ package vm
 
 import "time"
 
-// tscKHz returns the frequency of the host's time stamp counter in kHz, or 0 where
-// it has none. An emulated CPU shows the host's counter, and a kernel that
-// must measure its frequency there gets it wrong on a busy host, or not at
-// all, and then its clocks run at several times their speed or not at all.
+// tscKHz returns the frequency of the host's time stamp counter in kHz, or 0 if there is none.
+// An emulated CPU shows the host's counter. If the guest's kernel has to measure the frequency
+// on a busy host, it gets a wrong value or none, and its clocks run several times too fast or
+// stand still.
 func tscKHz() uint64 {
 	const window = 30 * time.Millisecond
 	began, from := stamp()
@@ -17,8 +17,8 @@ func tscKHz() uint64 {
 	return uint64(float64(to-from) / float64(ended.Sub(began)) * 1e6)
 }
 
-// stamp reads the clock and the counter at the same time: of some tries the
-// one that was disturbed least.
+// stamp reads the clock and the counter together. It tries several times and keeps the attempt
+// that took the shortest time.
 func stamp() (time.Time, uint64) {
 	var at time.Time
 	var ticks uint64

@@ -2,5 +2,5 @@
 
 package vm
 
-// rdtsc is zero: this CPU has no time stamp counter.
+// rdtsc returns 0: this CPU has no time stamp counter.
 func rdtsc() uint64 { return 0 }

@@ -6,12 +6,12 @@ import (
 	"strconv"
 )
 
-// qemuVersion is QEMU's, major and minor.
+// qemuVersion is a version of QEMU: major and minor.
 type qemuVersion struct{ major, minor int }
 
 var versionText = regexp.MustCompile(`version (\d+)\.(\d+)`)
 
-// parseVersion reads what QEMU says with --version.
+// parseVersion parses the output of QEMU's --version.
 func parseVersion(text string) (qemuVersion, error) {
 	m := versionText.FindStringSubmatch(text)
 	if m == nil {
@@ -25,11 +25,10 @@ func parseVersion(text string) (qemuVersion, error) {
 	return qemuVersion{major, minor}, nil
 }
 
-// emulatesSeveralCPUs says whether this QEMU can emulate several CPUs at once.
-// Before 8.1 it did not lock a page of code while it translated it, so that
-// a CPU could keep the breakpoint with which another one was patching the
-// kernel, and the kernel died of it when networks came and went ("accel/tcg:
-// Always lock pages before translation").
+// emulatesSeveralCPUs reports whether this QEMU can emulate several CPUs at once. Before 8.1
+// QEMU did not lock a page of code while translating it. A CPU could then keep the breakpoint
+// with which another CPU patched the kernel, and the kernel died when networks came and went
+// ("accel/tcg: Always lock pages before translation").
 func (v qemuVersion) emulatesSeveralCPUs() bool {
 	return v.major > 8 || v.major == 8 && v.minor >= 1
 }

@@ -1,10 +1,9 @@
-// Package vm runs a command under another Linux kernel: it boots that kernel
-// in QEMU with this same program as init, shares the host's root read-only
-// under a throw-away overlay, and passes input, output, signals and the exit
-// code. It knows no arena, suite or run, builds no image, and leaves nothing
-// behind: the guest's disk is the initramfs in memory, and QEMU dies with
-// the process that started it. Next: run_linux.go for the host's side, then
-// init_linux.go for the guest's, which meet in frame.go.
+// Package vm runs a command under another Linux kernel. It boots the kernel in QEMU with this
+// program as init, shares the host's root read-only under a temporary overlay, and passes
+// input, output, signals and the exit code. It knows no arena, suite or run, builds no image,
+// and leaves nothing behind: the guest's disk is an initramfs in memory, and QEMU ends with the
+// process that started it. Next: run_linux.go for the host's side, init_linux.go for the
+// guest's; frame.go is the protocol between them.
 package vm
 
 import (
@@ -18,28 +17,27 @@ import (
 	"github.com/cnibench/cnibench/internal/text"
 )
 
-// Config is one guest and the command that it is made for.
+// Config describes one guest and its command.
 type Config struct {
 	Kernel Kernel
-	CPUs   int    // virtual CPUs; 0: as many as the host has, or 1 where QEMU can't emulate several
+	CPUs   int    // virtual CPUs; 0: as many as the host has, or 1 if QEMU cannot emulate several
 	Memory int64  // bytes; 0: DefaultMemory
 	Accel  string // AccelAuto (or empty), AccelKVM or AccelTCG
-	// NICs are network devices, each one of NICModels, to be looked at and tuned: those
-	// of one model are on one switch, and reach nothing else. With any the guest has a
-	// PCI bus.
+	// NICs lists network devices to look at and tune, each one of NICModels. Devices of one
+	// model are on one switch and reach nothing else. With any device the guest has a PCI bus.
 	NICs []string
 
-	Argv     []string // the command, looked up in the guest
+	Argv     []string // the command; its file is looked up in the guest
 	Env      []string // its environment; nil: none
-	Dir      string   // its working directory, as on the host
-	Writable []string // folders that the guest shares with the host for writing; everything else is thrown away
+	Dir      string   // its working directory, by its path on the host
+	Writable []string // folders of the host that the guest may write; all other writes are thrown away
 	Terminal bool     // give the command a terminal of its own; Stdin must be one
 
 	Stdin          io.Reader // nil: empty
 	Stdout, Stderr io.Writer // nil: thrown away
 
 	Timeout time.Duration // for the whole guest; 0: none
-	Signals <-chan Signal // passed to the command; the second one that ends ends the guest
+	Signals <-chan Signal // passed to the command; the second terminating signal stops the guest itself
 	Resized <-chan Size   // the terminal's size, the first at the start
 	Log     *slog.Logger  // nil: silent
 
@@ -52,28 +50,28 @@ const DefaultMemory = 2 << 30
 // The accelerators. KVM runs the guest on the CPU; TCG emulates one, many
 // times slower.
 const (
-	AccelAuto = "auto" // KVM where it really boots a guest, else TCG
+	AccelAuto = "auto" // KVM if it really boots a guest, else TCG
 	AccelKVM  = "kvm"
 	AccelTCG  = "tcg"
 )
 
 // Variables that the guest's init sets for the command.
 const (
-	// GuestEnv holds the guest's kernel release: the command runs in a guest.
+	// GuestEnv holds the guest's kernel release. It is set if the command runs in a guest.
 	GuestEnv = "CNIBENCH_VM"
-	// EmulatedEnv is "true" or "false": whether the guest's CPU is emulated.
+	// EmulatedEnv is "true" if the guest's CPU is emulated, else "false".
 	EmulatedEnv = "CNIBENCH_VM_EMULATED"
 )
 
-// Unsupported says that a guest can't run here, and what would help.
+// Unsupported says why a guest cannot run here, and what would help.
 type Unsupported struct {
 	Reason, Remedy string
 }
 
 func (e *Unsupported) Error() string { return e.Reason + "; " + e.Remedy }
 
-// Misuse says that what was asked for can't be: a file that is no kernel,
-// modules of another one, a folder that can't be shared.
+// Misuse is an impossible request: a file that is not a kernel, modules of another kernel, a
+// folder that cannot be shared.
 type Misuse struct{ err error }
 
 func (e *Misuse) Error() string { return e.err.Error() }
@@ -85,7 +83,7 @@ func misuse(format string, args ...any) error { return &Misuse{fmt.Errorf(format
 type GuestError struct {
 	Reason  string   // "the guest's kernel panicked"
 	Remedy  string   // may be empty
-	Started bool     // the command may have begun; else the guest never got so far
+	Started bool     // the command may have begun
 	Console []string // the last lines of its console
 }
 
@@ -104,18 +102,17 @@ func (e *GuestError) Error() string {
 	return text
 }
 
-// Interrupted says that a signal ended the guest, before its command or in its
-// stead.
+// Interrupted says that a signal ended the guest instead of, or before, its command.
 type Interrupted struct{ Signal Signal }
 
 func (e *Interrupted) Error() string {
 	return fmt.Sprintf("the guest was ended by a signal: %v", e.Signal)
 }
 
-// ExitCode is that of a command which the signal ends.
+// ExitCode returns the exit code of a command that the signal ends.
 func (e *Interrupted) ExitCode() int { return 128 + int(e.Signal) }
 
-// ErrTimeout is in the chain of the error of a guest that ran out of time.
+// ErrTimeout means that the guest ran longer than its timeout.
 var ErrTimeout = errors.New("timed out")
 
 func (c *Config) check() error {
