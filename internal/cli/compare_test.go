@@ -181,7 +181,7 @@ func TestCompareCommand(t *testing.T) {
 		{"compare OTHER ONE", 1, "", "no figure in common"},
 		{"compare OLD NONE", 1, "", "run"},
 		{"compare OLD NEWER", 1, "", "cnibench/run/99"},
-		{"compare OLD", 2, "", "cnibench compare --help"},
+		{"compare OLD", 2, "", "cnibench compare OLD NEW"},
 		{"compare OLD AGAIN --metric godput", 2, "", `did you mean "goodput"`},
 		{"compare OLD AGAIN --metric jitter", 2, "", "neither run has it"},
 		{"compare OLD AGAIN --step dtx", 2, "", "they have dts"},

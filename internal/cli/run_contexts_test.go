@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,6 +11,15 @@ import (
 
 // Two contexts are two requests that differ in the cluster and the directory alone.
 func TestClusters(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: https://c.example}}]\nusers: [{name: u, user: {token: t}}]\ncontexts:\n"
+	for _, name := range []string{"old", "/new", "a", "b"} {
+		text += "- {name: " + name + ", context: {cluster: c, user: u}}\n"
+	}
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", kubeconfig)
 	for args, want := range map[string][][2]string{
 		"--arena=kube --out=x": {{"", "x"}},
 		"--arena=kube --out=x --context=arn:aws:eks:1:cluster/c": {{"arn:aws:eks:1:cluster/c", "x"}},
@@ -33,7 +44,7 @@ func TestClusters(t *testing.T) {
 	}
 	_, f := parsed(t, "--arena=kube", "--context=a,b")
 	all, err := f.clusters()
-	if err != nil || !strings.HasPrefix(all[0].Out, "cnibench-run-2") || strings.TrimSuffix(all[0].Out, "-1") != strings.TrimSuffix(all[1].Out, "-2") {
+	if err != nil || len(all) != 2 || !strings.HasPrefix(all[0].Out, "cnibench-run-2") || strings.TrimSuffix(all[0].Out, "-1") != strings.TrimSuffix(all[1].Out, "-2") {
 		t.Errorf("%v, without --out: %+v", err, all)
 	}
 	for args, want := range map[string]string{
