@@ -44,7 +44,13 @@ func newImportCmd() *cobra.Command {
 				if err != nil {
 					return exit.Usage("--line-rate: %v", err)
 				}
+				if rate < 1e6 {
+					return exit.Usage("--line-rate %s: below 1 Mbit/s; give the unit, such as 40G", lineRate)
+				}
 				opt.LineRate = rate
+			}
+			if c.Flags().Changed("mtu") && (opt.MTU < 576 || opt.MTU > 65535) {
+				return exit.Usage("--mtu %d: an MTU is 576 to 65535 bytes", opt.MTU)
 			}
 			cat, err := run.LoadCatalogue()
 			if err != nil {
@@ -52,6 +58,9 @@ func newImportCmd() *cobra.Command {
 			}
 			opt.Describe, opt.Tool = describeProduct(cat), tool()
 			sum, err := importer.Import(c.Context(), args[0], args[1], out, opt)
+			if errors.Is(err, result.ErrExists) {
+				return exit.Usage("-o %s: it exists already; name another, as an import makes a new run directory", out)
+			}
 			if err != nil {
 				return err
 			}

@@ -64,6 +64,11 @@ type format struct {
 var formats = []format{
 	{"infrabuilder", "results/ of InfraBuilder's CNI benchmarks since 2024: CONFIGURATION/RUN/STEP-SIDE.* with iperf3 JSON, .results and statexec files", readInfrabuilder},
 	{"knb", "JSON reports of knb (InfraBuilder/k8s-bench-suite), one file a run", readKnb},
+	{"iperf3", "outputs of iperf3 --json (or --json-stream), one file a test: CONTENDER/….json in any folders", readIperf3},
+	{"netperf", "outputs of netperf's omni tests (-- -k or -- -o), one file a test: CONTENDER/….txt", readNetperf},
+	{"k8s-netperf", "results of cloud-bulldozer/k8s-netperf, CSV (result-*.csv) or JSON (--json): CONTENDER/….csv", readK8sNetperf},
+	{"cilium-perf", "reports of cilium connectivity perf --report-dir, JSON: CONTENDER/….json", readCiliumPerf},
+	{"perf-tests", "netperf.csv of kubernetes/perf-tests, network/benchmarks/netperf: CONTENDER/netperf.csv", readPerfTests},
 	{"statexec", "metric files of statexec (*.prom), one sample a command", readStatexec},
 }
 
@@ -84,7 +89,15 @@ func Help(name string) string {
 
 // find returns the format of that name. The error is *text.UnknownError.
 func find(name string) (format, error) {
-	return text.Find("format", name, formats, func(f format) string { return f.name })
+	f, err := text.Find("format", name, formats, func(f format) string { return f.name })
+	if err != nil {
+		list := "\nformats:"
+		for _, f := range formats {
+			list += fmt.Sprintf("\n  %-14s%s", f.name, f.help)
+		}
+		return f, fmt.Errorf("%w%s", err, list)
+	}
+	return f, nil
 }
 
 // maxListed is how many faults the error of an import lists.
