@@ -15,7 +15,6 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/host/programs"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/secret"
 	"github.com/cnibench/cnibench/internal/suite"
@@ -30,6 +29,15 @@ func (j *Job) newPlan() error {
 	s, err := f.suite(j.Catalogue)
 	if err != nil {
 		return err
+	}
+	if f.justAShell() {
+		var notes []string
+		if s, notes, err = ownEngine(s); err != nil {
+			return err
+		}
+		for _, note := range notes {
+			logInfo("%s", note)
+		}
 	}
 	if f.Given[maxRateFlag] && !f.Given["rates"] && f.RatesFrom == "" { // the search for a share takes the network to its limit
 		f.Rates = suite.RatesGiven
@@ -110,7 +118,7 @@ func (f *Request) contenders(catalogue *Catalogue, place Place) ([]string, error
 func (j *Job) programs(steps []result.Step) error {
 	var wanted []string
 	for _, step := range steps {
-		wanted = append(wanted, programs.Workload(step.Workload)...)
+		wanted = append(wanted, stepPrograms(step.Workload, step.Params)...)
 	}
 	slices.Sort(wanted)
 	return j.Place.Equip(slices.Compact(wanted))

@@ -118,6 +118,12 @@ func rankImage(name string) (rank int, sure bool) {
 	return -1, false
 }
 
+// JustAShell reports whether the image is one that has a shell and nothing that steps run.
+func JustAShell(name string) bool {
+	_, sure := rankImage(name)
+	return sure
+}
+
 // image returns the image of pods and its pull policy, once settleImage has chosen one.
 func (cl *Cluster) image() (name, policy string) {
 	cl.cargo.mu.Lock()

@@ -368,7 +368,7 @@ func (n *network) checkImage(ctx context.Context) error {
 	}
 	return &arena.Unsupported{
 		Reason: fmt.Sprintf("the image %s lacks %s, which the steps run", image, strings.Join(have.Missing, ", ")),
-		Remedy: "take the image that `make image` builds, with --image; or the suites quick and rr, which need no other program than this one",
+		Remedy: "take the image that `make image` builds, with --image; or leave --image out: then this program's own server and sender take their place where a step allows that",
 	}
 }
 
