@@ -52,6 +52,9 @@ type server struct {
 	recMu    sync.Mutex
 	recorder *sysmon.Recorder
 
+	trialMu sync.Mutex
+	trial   *trial
+
 	serversMu sync.Mutex
 	servers   []func() // each ends one and waits for its end
 }
@@ -71,9 +74,13 @@ func newServer(out io.Writer, scope sysmon.Scope, labels map[string]string) *ser
 		opWhole:    with(probeSize),
 		opSegments: with(segments),
 
-		opTraffic: with(s.traffic),
-		opTrips:   with(trips),
-		opBurst:   with(burst),
+		opTraffic:  with(s.traffic),
+		opTrips:    with(trips),
+		opSnapshot: with(s.snapshot),
+		opLookup:   with(lookup),
+		opTry:      with(s.try),
+		opUntry:    with(s.untry),
+		opBurst:    with(burst),
 	}
 	return s
 }
@@ -123,6 +130,7 @@ func (s *server) serve(ctx context.Context, in io.Reader) error {
 		s.echoes.close()
 		s.stopSniffing()
 		s.endServers()
+		s.endTrial()
 		s.recMu.Lock()
 		defer s.recMu.Unlock()
 		if s.recorder != nil {

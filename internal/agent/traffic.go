@@ -106,6 +106,7 @@ type Burst struct {
 	Target   netip.AddrPort `json:"target"`
 	Protocol string         `json:"protocol"`       // "tcp" or "udp"
 	Streams  int            `json:"streams"`        // 0 is 1
+	Size     int            `json:"size,omitempty"` // UDP: payload of a datagram, bytes; 0 is 1400
 	Rate     unit.BitRate   `json:"rate,omitempty"` // bit/s of all streams; 0: no limit
 	LeadIn   time.Duration  `json:"lead_in_ns,omitempty"`
 	Duration time.Duration  `json:"duration_ns"`
@@ -126,6 +127,13 @@ type Bursted struct {
 	Retransmits int64         `json:"retransmits"` // TCP segments sent again
 	Loss        float64       `json:"loss"`        // UDP: 0 to 1
 	CPU         time.Duration `json:"cpu_ns"`      // of the sending threads
+	// TCP's own clocks, the sum over connections: with data to send, of that waiting for the
+	// receiver's window, and waiting for the send buffer.
+	Busy        time.Duration `json:"busy_ns,omitempty"`
+	RwndLimited time.Duration `json:"rwnd_limited_ns,omitempty"`
+	SndLimited  time.Duration `json:"sndbuf_limited_ns,omitempty"`
+	Segments    int64         `json:"segments,omitempty"` // TCP: sent with data, those sent again too
+	Packets     int64         `json:"packets,omitempty"`  // UDP: received
 }
 
 // ServeTraffic serves round trips and bursts at addr, an address of the endpoint, until the
@@ -232,7 +240,7 @@ func quantile(h *hdrhistogram.Histogram, percent float64) float64 {
 
 func burst(ctx context.Context, b Burst) (Bursted, error) {
 	s, err := stream.Connect(ctx, stream.Config{
-		Protocol: stream.Protocol(b.Protocol), Target: b.Target, Connections: b.Streams, Rate: b.Rate,
+		Protocol: stream.Protocol(b.Protocol), Target: b.Target, Connections: b.Streams, Rate: b.Rate, Size: b.Size,
 	})
 	if err != nil {
 		return Bursted{}, err
@@ -244,6 +252,7 @@ func burst(ctx context.Context, b Burst) (Bursted, error) {
 	}
 	return Bursted{
 		Bytes: got.Bytes, Elapsed: got.Elapsed, Goodput: float64(got.Goodput()), Retransmits: got.Retransmits, Loss: got.Loss(), CPU: got.CPU,
+		Busy: got.Busy, RwndLimited: got.RwndLimited, SndLimited: got.SndLimited, Segments: got.Segments, Packets: got.Packets,
 	}, nil
 }
 

@@ -112,3 +112,42 @@ func (c *Client) Crosses(ctx context.Context, watch *Client, w SizeProbe) (bool,
 		before = after
 	}
 }
+
+// LargestWhole returns the largest size that crosses, or 0. On a slow machine a size
+// may cross and yet fail the hasty question. So the smallest size that failed is
+// asked again patiently; if it crosses, the larger sizes are asked patiently too.
+func LargestWhole(least, most int, hasty, patient func(size int) (bool, error)) (int, error) {
+	found, err := largest(least, most, hasty)
+	if err != nil || found == most {
+		return found, err
+	}
+	next := max(least, found+1)
+	if crosses, err := patient(next); err != nil || !crosses {
+		return found, err
+	}
+	return largest(next, most, patient)
+}
+
+// largest returns the largest size from least to most for which ok is true; 0 if ok
+// is false for least. ok must be true up to some size and false beyond.
+func largest(least, most int, ok func(size int) (bool, error)) (int, error) {
+	if fits, err := ok(most); err != nil || fits {
+		return most, err // the usual case
+	}
+	if fits, err := ok(least); err != nil || !fits {
+		return 0, err
+	}
+	for most-least > 1 { // ok(least), not ok(most)
+		middle := least + (most-least)/2
+		fits, err := ok(middle)
+		if err != nil {
+			return 0, err
+		}
+		if fits {
+			least = middle
+		} else {
+			most = middle
+		}
+	}
+	return least, nil
+}

@@ -191,6 +191,7 @@ var confinements = append([]confined{
 			"internal/arena/lab/probe_linux.go", // tries each kernel feature in a throw-away namespace
 			"internal/arena/kube/install/node",  // takes away what a product left on a cluster's node
 			"internal/selftest/plant",           // faults that the self-test must find
+			"internal/diagnose/collect",         // reads devices, queues and routes; sets nothing
 		},
 		why: "the kernel's network is changed by pieces only",
 	},

@@ -24,13 +24,13 @@ func flagGroups() []flagGroup {
 	return []flagGroup{
 		{"What", "", []string{
 			"study", "scale", "suite", "step", "steps", "set", "contenders", "contender", "baseline", "profile", "sysctl", "machine", "nic",
-			"arena", "nodes", "mtu", "line-rate", "services", "rates", "rates-from", "max-rate", "check", "case", "hold", "packages", "cache", "force", "plan", "config",
+			"arena", "nodes", "mtu", "line-rate", "services", "rates", "rates-from", "max-rate", "check", "case", "hold", "packages", "cache", "force", "plan", "config", "under-load",
 		}},
-		{"How long", "", []string{"rounds", "until", "max-time", "duration", "warmup", "slice", "seed"}},
+		{"How long", "", []string{"rounds", "until", "max-time", "duration", "warmup", "slice", "seed", "cycles"}},
 		{"Lab (--arena auto, lab or microvm)", "lab: ", nil},
 		{"microVM (for what runs in a guest)", "microvm: ", nil},
 		{"Cluster (--arena kube)", clusterPrefix, nil},
-		{"Results", "", []string{"out", "resume", "format", "output", "export", "json", "markdown"}},
+		{"Results", "", []string{"out", "resume", "format", "output", "export", "json", "markdown", "save"}},
 	}
 }
 

@@ -64,7 +64,7 @@ but a gate failed or no sample was valid.`),
 		loadcmd.Load(), loadcmd.Serve(), newRecordCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
 		inside.Agent(tool().Version), inside.Fingerprint(),
 		newExploreCmd(),
-		transfercmd.Transfer(), newVMCmd(), newCheckCmd(), tunecmd.New(newTuneBenchCmd()), newSelfTestCmd(), newVerifyCmd(),
+		transfercmd.Transfer(), newVMCmd(), newCheckCmd(), tunecmd.New(newTuneBenchCmd()), newSelfTestCmd(), newDiagnoseCmd(), newVerifyCmd(),
 		newRBACCmd(),
 	)
 	for _, c := range root.Commands() {

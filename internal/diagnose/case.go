@@ -9,7 +9,7 @@ import (
 )
 
 // Case is what was seen of two nodes, their pods and the paths between them. It is what
-// `cnibench diagnose --keep` writes and what the corpus is made of.
+// `cnibench diagnose --save` writes and what the corpus is made of.
 type Case struct {
 	Schema string `json:"schema"` // CaseSchema
 	Arena  string `json:"arena"`  // lab, kube
@@ -192,6 +192,7 @@ type TrialFigure struct {
 // Setting is a change that would prove a claim.
 type Setting struct {
 	Key      string   `json:"key"`
+	Cause    string   `json:"cause"`
 	Endpoint string   `json:"endpoint"` // where
 	What     string   `json:"what"`
 	Back     bool     `json:"back"` // the direction whose figure should move
@@ -299,6 +300,15 @@ func (c *Case) results() []PathResult {
 		list = append(list, r)
 	}
 	return list
+}
+
+// Series writes a counter's name with its labels as the keys of Probe.Counters.
+func Series(family string, labels map[string]string) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		list = append(list, name+`="`+labels[name]+`"`)
+	}
+	return series(family, list...)
 }
 
 // series writes a counter's name as the keys of Probe.Counters.

@@ -162,6 +162,7 @@ func constructed() []kind {
 		{"loss", "new", false, "nft on node-1: ct state new over 100 per second dropped",
 			expected{"loss", "supported", "node-1", "", there, ""}, func(c *diagnose.Case) {
 				for _, k := range []string{diagnose.PodPod, diagnose.PodNode} {
+					set(c, false, diagnose.Connect, diagnose.Failed, 0.6, k)
 					set(c, false, diagnose.Connect, diagnose.Rate, 80, k)
 					p := find(c, k, false)
 					add(c, k, false, diagnose.Connect, p.From, "node_netstat_TcpExt_TCPSynRetrans", 12)
@@ -211,7 +212,13 @@ func constructed() []kind {
 		{"cpu-starved", "", false, "a hog on every CPU of node-1",
 			expected{"cpu-starved", "supported", "node-1", "", "", ""}, func(c *diagnose.Case) {
 				find(c, diagnose.Quiet, false).Probes[diagnose.Idle].Counters["node-1"] = cpuTime(0.5, 2, 0.99, 0)
+				for _, b := range both {
+					set(c, b, diagnose.RTT, diagnose.P50, 3e-3, diagnose.Host, diagnose.NodePod, diagnose.PodNode, diagnose.PodPod)
+				}
 			}},
+		{"cpu-starved", "busy", true, "a busy node whose pods are no slower", usual, func(c *diagnose.Case) {
+			find(c, diagnose.Quiet, false).Probes[diagnose.Idle].Counters["node-1"] = cpuTime(0.5, 2, 0.99, 0)
+		}},
 		{"cpu-starved", "", true, "the nodes are busy while bulk runs, and idle before", usual, func(c *diagnose.Case) {
 			for endpoint, counters := range find(c, diagnose.PodPod, false).Probes[diagnose.Bulk].Counters {
 				maps.Copy(counters, cpuTime(0.6, 2, 0.98, 0.4))

@@ -25,7 +25,11 @@ func cpuStarved() Cause {
 				if 1-idle < busyNode {
 					continue
 				}
-				x := Claim{State: Supported, Node: n.Endpoint, Explains: 0.6, underlay: true,
+				if !c.suffers() {
+					a.Excluded = fmt.Sprintf("%s is busy (%s of its CPU time is idle), and its pods are not slower for it", n.Endpoint, percent(idle))
+					continue
+				}
+				x := Claim{State: Supported, Node: n.Endpoint, Explains: 0.3, underlay: true,
 					Text:     fmt.Sprintf("%s is busy with other work: %s of its CPU time is idle before anything is sent", n.Endpoint, percent(idle)),
 					Evidence: []Evidence{{"idle", percent(idle), n.Endpoint}}}
 				if waited, ok := probe.grown(n.Endpoint, "node_pressure_cpu_waiting_seconds"); ok && probe.Seconds > 0 {

@@ -67,6 +67,9 @@ type Claim struct {
 	setting *Setting // that would prove it; nil: none can be changed safely
 	// underlay says that the cause is of the nodes' own network, too.
 	underlay bool
+	// certain says that the cause was read as a setting that differs from a peer's: it
+	// stands beside a slow underlay, too.
+	certain bool
 }
 
 // Evidence is one observation.
@@ -135,7 +138,7 @@ func Settings(c *Case) (list []Setting) {
 	untried.Trials = nil
 	for _, claim := range Diagnose(&untried).Causes {
 		if s := claim.setting; s != nil {
-			s.Key = s.key()
+			s.Key, s.Cause = s.key(), claim.ID
 			list = append(list, *s)
 		}
 	}
@@ -180,12 +183,12 @@ func judge(c *Case, causes []Cause) *Verdict {
 		}
 	}
 	if stopped { // the ladder ends at its first rung: what is slow without the pod network
-		v.Causes = slices.DeleteFunc(v.Causes, func(x Claim) bool { return !x.underlay && x.State != Proven })
+		v.Causes = slices.DeleteFunc(v.Causes, func(x Claim) bool { return !x.underlay && !x.certain && x.State != Proven })
 	}
 	slices.SortStableFunc(v.Causes, func(a, b Claim) int {
 		return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()), -cmp.Compare(a.weight(), b.weight()))
 	})
-	v.Causes = append(v.Causes, last...)
+	v.Causes = merged(append(v.Causes, last...))
 	if v.Unseen == nil {
 		v.Unseen = []Unseen{}
 	}
@@ -201,6 +204,28 @@ func judge(c *Case, causes []Cause) *Verdict {
 	}
 	return v
 }
+
+// merged makes one claim of two that differ in their direction alone.
+func merged(claims []Claim) []Claim {
+	out := []Claim{}
+	for _, x := range claims {
+		i := slices.IndexFunc(out, func(y Claim) bool {
+			return y.ID == x.ID && y.Node == x.Node && y.Device == x.Device && y.Pod == x.Pod && y.State == x.State
+		})
+		if i < 0 || x.Direction == "" {
+			out = append(out, x)
+			continue
+		}
+		out[i].Evidence = append(slices.Clone(out[i].Evidence), x.Evidence...)
+		if out[i].Direction != x.Direction {
+			out[i].Direction = bothWays
+		}
+	}
+	return out
+}
+
+// bothWays is the direction of what is there in both.
+const bothWays = "both ways"
 
 func (v *Verdict) exclude(id, by string) { v.Excluded = append(v.Excluded, Exclusion{id, by}) }
 

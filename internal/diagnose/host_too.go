@@ -1,6 +1,9 @@
 package diagnose
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // asymmetric is how many times more the nodes send one way than the other, before it
 // is a fault of the nodes' network.
@@ -23,7 +26,7 @@ func hostToo() Cause {
 				other, _ := c.figure(Host, !back, Bulk, Goodput)
 				if c.MaxRate > 0 && ok && own < shortOfCap*c.MaxRate {
 					e = append(e, Evidence{"goodput between the nodes", bitrate(own) + " of " + bitrate(c.MaxRate) + " that were offered", at})
-				} else if ok && own > 0 && other/own > asymmetric {
+				} else if ok && own > 0 && other/own > asymmetric && c.apart(back) {
 					e = append(e, Evidence{"goodput between the nodes", fmt.Sprintf("%s, the other way %s", bitrate(own), bitrate(other)), at})
 				}
 				for _, f := range []struct{ probe, figure, what string }{
@@ -48,4 +51,12 @@ func hostToo() Cause {
 			return Answer{Excluded: "node to node is fast and loses nothing, both ways"}
 		},
 	}
+}
+
+// apart says that every slice of bulk between the nodes in that direction is slower than
+// every one in the other.
+func (c *Case) apart(back bool) bool {
+	own, other := c.path(Host, back), c.path(Host, !back)
+	a, b := own.Probes[Bulk].Slices[Goodput], other.Probes[Bulk].Slices[Goodput]
+	return len(a) == 0 || len(b) == 0 || slices.Max(a) < slices.Min(b)
 }

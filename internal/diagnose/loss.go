@@ -50,23 +50,29 @@ func newLost(c *Case, back bool) []Claim {
 		return nil
 	}
 	probe := p.Probes[Connect]
-	again, ok := probe.grown(p.From, "node_netstat_TcpExt_TCPSynRetrans")
-	made := probe.Figures[Rate] * probe.Seconds
-	if !ok || again < 3 || again < 0.01*made || c.fullTable() != "" {
+	failed, ok := probe.Figures[Failed]
+	again, _ := probe.grown(p.From, "node_netstat_TcpExt_TCPSynRetrans")
+	if again >= 3 { // of a sender that waits long enough
+		failed = max(failed, again/max(1, again+probe.Figures[Rate]*probe.Seconds))
+	}
+	small, measured := c.figure(PodPod, back, Small, Loss)
+	_, made := c.figure(PodPod, back, Bulk, Goodput)
+	if !ok || failed < 0.04 || !made || measured && small >= failed/4 || c.fullTable() != "" {
 		return nil
 	}
 	where := c.locate(back, func(kind string) (bool, bool) {
-		q := c.path(kind, back)
-		if q == nil {
-			return false, false
+		v, ok := c.figure(kind, back, Connect, Failed)
+		if q := c.path(kind, back); q != nil {
+			pr := q.Probes[Connect]
+			if n, _ := pr.grown(q.From, "node_netstat_TcpExt_TCPSynRetrans"); n >= 3 {
+				v = max(v, n/max(1, n+pr.Figures[Rate]*pr.Seconds))
+			}
 		}
-		pr := q.Probes[Connect]
-		n, ok := pr.grown(q.From, "node_netstat_TcpExt_TCPSynRetrans")
-		return n >= 3 && n >= 0.01*pr.Figures[Rate]*pr.Seconds, ok
+		return v >= failed/4, ok
 	})
 	return []Claim{{State: Supported, Node: where.node, Direction: c.direction(back), Explains: 0.8, underlay: where.underlay,
 		Text:     "the first packets of new connections are dropped " + c.of(where, back) + "; established connections are not",
-		Evidence: []Evidence{{"TCPSynRetrans", count(again), p.From}, {"new connections", fmt.Sprintf("%.0f per second", probe.Figures[Rate]), c.direction(back)}, {"rungs", where.rungs, c.direction(back)}},
+		Evidence: []Evidence{{"new connections without an answer", percent(failed), c.direction(back)}, {"TCPSynRetrans", count(again), p.From}, {"new connections", fmt.Sprintf("%.0f per second", probe.Figures[Rate]), c.direction(back)}, {"rungs", where.rungs, c.direction(back)}},
 		Next:     "Look for a rule that limits or drops new connections: nft list ruleset | grep -n 'ct state new'",
 	}}
 }

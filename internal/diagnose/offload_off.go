@@ -113,7 +113,7 @@ func offload(c *Case, h Hop, d *Device, back bool, off []string, before float64)
 	differs := false
 	if peer := c.peer(node); peer != nil && x.Pod == "" {
 		if other := peer.device(d.Name); other != nil && other.Features[off[0]] {
-			differs = true
+			differs, x.certain = true, true
 			x.Evidence = append(x.Evidence, Evidence{"ethtool -k", off[0] + " on", peer.Endpoint + " " + d.Name})
 		}
 	}

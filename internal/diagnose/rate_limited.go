@@ -53,7 +53,7 @@ func limit(c *Case, s *Snapshot, q Qdisc) (Claim, bool) {
 		if !s.Pod && c.nodeOf(s.Endpoint) != from && underlay {
 			continue
 		}
-		x := Claim{State: Suspected, Node: c.nodeOf(s.Endpoint), Device: q.Device, Direction: c.direction(back), underlay: underlay, Explains: 0.5,
+		x := Claim{State: Suspected, Node: c.nodeOf(s.Endpoint), Device: q.Device, Direction: c.direction(back), underlay: underlay, Explains: 0.5, certain: true,
 			Text:     fmt.Sprintf("%s of %s sends at most %s (%s)", q.Device, s.Endpoint, bitrate(q.Rate), q.Kind),
 			Evidence: []Evidence{{"tc qdisc", q.Kind + " rate " + bitrate(q.Rate), s.Endpoint + " " + q.Device}},
 			Next:     fmt.Sprintf("tc -s qdisc show dev %s; tc qdisc del dev %s root   on %s, if nobody needs the limit", q.Device, q.Device, s.Endpoint),

@@ -4,15 +4,18 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // manyRules is how many rules of one chain a packet may cross before they cost.
 const manyRules = 300
 
-// longest returns the chain with the most rules.
-func (s *Snapshot) longest() (chain string, rules int) {
+// longest returns the chain with the most rules. Chains of a table of NAT are those of
+// new connections; a chain whose name says Services is one.
+func (s *Snapshot) longest(nat bool) (chain string, rules int) {
 	for _, name := range slices.Sorted(maps.Keys(s.Rules)) {
-		if s.Rules[name] > rules {
+		lower := strings.ToLower(name)
+		if s.Rules[name] > rules && nat == (strings.Contains(lower, " nat ") || strings.Contains(lower, "service")) {
 			chain, rules = name, s.Rules[name]
 		}
 	}
@@ -34,7 +37,7 @@ func rulesLong() Cause {
 					continue
 				}
 				seen = true
-				chain, rules := n.longest()
+				chain, rules := n.longest(false)
 				if a.Excluded == "" {
 					a.Excluded = fmt.Sprintf("the longest chain has %d rules", rules)
 				}
@@ -47,7 +50,7 @@ func rulesLong() Cause {
 					Next:     "nft list chain " + chain + " | head   on " + n.Endpoint,
 				}
 				if peer := c.peer(n.Endpoint); peer != nil && peer.Rules != nil {
-					_, other := peer.longest()
+					_, other := peer.longest(false)
 					x.Evidence = append(x.Evidence, Evidence{"rules", fmt.Sprint(other), peer.Endpoint + ", its longest chain"})
 				}
 				for _, back := range directions {

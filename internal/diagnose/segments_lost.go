@@ -20,7 +20,12 @@ func segmentsLost() Cause {
 				small, _ := c.figure(PodPod, back, Small, Loss)
 				large, hasLarge := c.figure(PodPod, back, Large, Loss)
 				host, _ := c.figure(Host, back, Bulk, Retransmits)
-				if again < 2*leastLoss || !hasLarge || large >= again/4 || small >= again/4 || host >= again/4 {
+				whole, sized := c.figure(PodPod, back, Size, Whole)
+				if sized && int(whole) < c.podMTU(back) { // no packet of that size crosses: not the segmentation
+					continue
+				}
+				answers, _ := c.figure(PodPod, !back, Small, Loss)
+				if again < 4*leastLoss || answers >= leastLoss || !hasLarge || large >= again/4 || small >= again/4 || host >= again/4 {
 					continue
 				}
 				p := c.locate(back, func(kind string) (bool, bool) {

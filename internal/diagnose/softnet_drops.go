@@ -21,7 +21,18 @@ func softnetDrops() Cause {
 				if dropped < 10 || dropped < 1e-4*processed {
 					continue
 				}
-				x := Claim{State: Supported, Node: n.Endpoint, Explains: 0.5, underlay: true,
+				share := 0.0
+				for _, back := range directions {
+					for _, kind := range []string{Host, PodPod} {
+						lost, _ := c.lost(kind, back)
+						share = max(share, lost)
+					}
+				}
+				if share < leastLoss && dropped < leastLoss*processed {
+					a.Excluded = fmt.Sprintf("a CPU's backlog overflowed %s times, and no path lost what it costs to feel", count(dropped))
+					continue
+				}
+				x := Claim{State: Supported, Node: n.Endpoint, Explains: 0.3, underlay: true,
 					Text:     fmt.Sprintf("%s dropped %s of %s received packets: the backlog of a CPU was full", n.Endpoint, count(dropped), count(processed)),
 					Evidence: []Evidence{{"softnet_stat dropped", "+" + count(dropped), n.Endpoint}}}
 				if v := n.Sysctls["net.core.netdev_max_backlog"]; v != "" {

@@ -13,6 +13,8 @@ func Samplers() []Sampler {
 		self(),
 		pressure(),
 		conntrack(),
+		conntrackStat(),
+		cgroup(),
 		energy(),
 	}
 }

@@ -1,7 +1,9 @@
 package sysmon
 
 import (
+	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,6 +35,52 @@ func conntrack() Sampler {
 			return nil
 		},
 	}
+}
+
+// conntrackCounters are the columns of /proc/net/stat/nf_conntrack that are recorded.
+var conntrackCounters = []struct{ column, metric, help string }{
+	{"insert_failed", "node_nf_conntrack_stat_insert_failed", "Packets dropped because another one had made the same entry first"},
+	{"drop", "node_nf_conntrack_stat_drop", "Packets dropped because their connection could not be tracked: the table was full, or memory was"},
+	{"early_drop", "node_nf_conntrack_stat_early_drop", "Tracked connections removed to make room in a full table"},
+}
+
+// conntrackStat samples the counters of connection tracking, summed over the CPUs.
+func conntrackStat() Sampler {
+	s := Sampler{Name: "conntrackstat", Scope: ScopePod, Optional: true, sample: fromFile("net/stat/nf_conntrack", parseConntrackStat)}
+	for _, c := range conntrackCounters {
+		s.Metrics = append(s.Metrics, Metric{c.metric, "counter", "", c.help + "; of the recorder's own network namespace (/proc/net/stat/nf_conntrack).", nil})
+	}
+	return s
+}
+
+// parseConntrackStat reads a line of names, then a line of hexadecimal numbers for each CPU.
+func parseConntrackStat(r io.Reader, out *frame) error {
+	all, err := out.text(r)
+	if err != nil {
+		return err
+	}
+	heading, lines, _ := strings.Cut(all, "\n")
+	names := strings.Fields(heading)
+	for _, c := range conntrackCounters {
+		at := slices.Index(names, c.column)
+		if at < 0 {
+			return fmt.Errorf("no column %s", c.column)
+		}
+		sum := uint64(0)
+		for line := range strings.Lines(lines) {
+			fields := strings.Fields(line)
+			if len(fields) <= at {
+				return fmt.Errorf("a line of %d columns", len(fields))
+			}
+			n, err := strconv.ParseUint(fields[at], 16, 32)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.column, err)
+			}
+			sum += n
+		}
+		out.add(c.metric, float64(sum))
+	}
+	return nil
 }
 
 // parseNumber reads a file that holds one whole number, and adds it in units

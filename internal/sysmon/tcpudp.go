@@ -15,6 +15,10 @@ type protocolCounter struct {
 
 // snmpCounters are of IPv4 and, for TCP, of IPv6 too.
 var snmpCounters = []protocolCounter{
+	{"Ip", "ReasmReqds", "IPv4 fragments received that had to be put together"},
+	{"Ip", "ReasmOKs", "IPv4 packets put together from fragments"},
+	{"Ip", "ReasmFails", "IPv4 packets that could not be put together, because fragments were missing"},
+	{"Ip", "FragCreates", "IPv4 fragments made of packets that were too large for the way on"},
 	{"Tcp", "InSegs", "TCP segments received, also in error"},
 	{"Tcp", "OutSegs", "TCP segments sent, without those sent again"},
 	{"Tcp", "RetransSegs", "TCP segments sent again"},
@@ -36,6 +40,7 @@ var tcpextCounters = []protocolCounter{
 	{"TcpExt", "TCPSpuriousRTOs", "TCP retransmission timeouts that turned out to be needless"},
 	{"TcpExt", "TCPBacklogDrop", "TCP segments dropped because the socket's backlog was full"},
 	{"TcpExt", "TCPRcvQDrop", "TCP segments dropped because the receive queue was full"},
+	{"TcpExt", "IPReversePathFilter", "packets dropped by the reverse-path filter (rp_filter)"},
 	{"TcpExt", "ListenOverflows", "connections dropped because the accept queue was full"},
 	{"TcpExt", "ListenDrops", "connections dropped at a listening socket for any reason"},
 }

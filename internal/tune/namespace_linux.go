@@ -31,7 +31,7 @@ func ThisNamespace(wholeMachine bool) (*Machine, error) {
 	if own == first {
 		return nil, errors.New("this is the machine's own network namespace; use `cnibench tune apply`, which can be reverted")
 	}
-	files := namespaceFiles{FS: host.Tree("/"), sys: ownSys()}
+	files := namespaceFiles{FS: host.Tree("/"), sys: OwnSys()}
 	if wholeMachine {
 		first, err := linux.OpenNetNS("first", firstNet)
 		if err != nil {
@@ -42,11 +42,11 @@ func ThisNamespace(wholeMachine bool) (*Machine, error) {
 	return &Machine{Files: files, NICs: localNICs{}, Programs: host.Local{}, Namespace: true, WholeMachine: wholeMachine}, nil
 }
 
-// ownSys returns a view of /sys that shows the interfaces of this process' network
+// OwnSys returns a view of /sys that shows the interfaces of this process' network
 // namespace; the mounted /sys shows those of the namespace that it was mounted in. The
 // view is mounted nowhere and ends with the process. It is nil if this process may not
 // make one.
-func ownSys() host.FS {
+func OwnSys() host.FS {
 	sysfs, err := unix.Fsopen("sysfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return nil

@@ -88,12 +88,12 @@ func (b *blocks) send() (err error) {
 	return os.NewSyscallError("send", err)
 }
 
-func (b *blocks) retransmits() int64 {
+func (b *blocks) clocks() clocks {
 	info, err := unix.GetsockoptTCPInfo(b.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
-		return 0 // the connection has broken, which the sending thread reports
+		return clocks{} // the connection has broken, which the sending thread reports
 	}
-	return int64(info.Total_retrans)
+	return clocks{int64(info.Total_retrans), int64(info.Data_segs_out), int64(info.Busy_time), int64(info.Rwnd_limited), int64(info.Sndbuf_limited)}
 }
 
 func (b *blocks) queued() (int, error) {

@@ -74,7 +74,7 @@ func (p *packets) send() error {
 	return os.NewSyscallError("sendmmsg", errno)
 }
 
-func (p *packets) retransmits() int64 { return 0 }
+func (p *packets) clocks() clocks { return clocks{} }
 
 func (p *packets) queued() (int, error) {
 	n, err := unix.IoctlGetInt(p.fd, unix.SIOCOUTQ)

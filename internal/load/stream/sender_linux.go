@@ -167,7 +167,7 @@ func (s *Sender) slice(ctx context.Context, leadIn, duration time.Duration, begi
 	if err != nil {
 		return out, err
 	}
-	retransmits, used := s.retransmits(), ownCPU()
+	clocks, used := s.clocks(), ownCPU()
 	call(begin)
 	wait(duration)
 	after, err := s.counts()
@@ -175,7 +175,8 @@ func (s *Sender) slice(ctx context.Context, leadIn, duration time.Duration, begi
 	if err != nil {
 		return out, err
 	}
-	out.Retransmits, out.CPU = s.retransmits()-retransmits, ownCPU()-used
+	out.CPU = ownCPU() - used
+	out.addClocks(s.clocks(), clocks)
 	out.Elapsed = time.Duration(after.At - before.At)
 	out.Bytes = after.Bytes - before.Bytes
 	for k, n := range after.Connections {
@@ -206,11 +207,27 @@ func call(f func()) {
 	}
 }
 
-func (s *Sender) retransmits() (sum int64) {
+// clocks returns what TCP counts on all connections together.
+func (s *Sender) clocks() (sum clocks) {
 	for _, t := range s.threads {
-		sum += t.sender.retransmits()
+		c := t.sender.clocks()
+		sum.retransmits += c.retransmits
+		sum.segments += c.segments
+		sum.busy += c.busy
+		sum.rwnd += c.rwnd
+		sum.sndbuf += c.sndbuf
 	}
 	return sum
+}
+
+// clocks are counters of TCP_INFO; the times are microseconds.
+type clocks struct{ retransmits, segments, busy, rwnd, sndbuf int64 }
+
+func (s *Slice) addClocks(after, before clocks) {
+	s.Retransmits, s.Segments = after.retransmits-before.retransmits, after.segments-before.segments
+	s.Busy = time.Duration(after.busy-before.busy) * time.Microsecond
+	s.RwndLimited = time.Duration(after.rwnd-before.rwnd) * time.Microsecond
+	s.SndLimited = time.Duration(after.sndbuf-before.sndbuf) * time.Microsecond
 }
 
 // drain waits until the send queues are empty, so that no data of this slice is sent in
@@ -253,7 +270,7 @@ type sender interface {
 	// send sends a block or a batch. After stopPatience without progress it returns nil.
 	send() error
 	begin() // is called when a slice begins
-	retransmits() int64
+	clocks() clocks
 	queued() (bytes int, err error)
 	close() error
 }

@@ -94,6 +94,10 @@ type Slice struct {
 	Bytes       int64         // application bytes received
 	Connections []int64       // bytes by connection, in no particular order; TCP only
 	Retransmits int64         // TCP: segments sent again within the slice (TCP_INFO tcpi_total_retrans)
+	Busy        time.Duration // TCP: for how long there was data to send, the sum over connections (TCP_INFO tcpi_busy_time)
+	RwndLimited time.Duration // TCP: of Busy, for how long the receiver's window was full (tcpi_rwnd_limited)
+	SndLimited  time.Duration // TCP: of Busy, for how long the send buffer was full (tcpi_sndbuf_limited)
+	Segments    int64         // TCP: sent with data, those sent again too (tcpi_data_segs_out)
 	Packets     int64         // UDP: received
 	Lost        int64         // UDP: sent between the first and the last packet of the slice, and not received
 	Jitter      time.Duration // UDP: as in RFC 3550, at the end of the slice, the mean over connections

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+	"github.com/cnibench/cnibench/internal/diagnose"
+	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/text"
+)
+
+func newDiagnoseCmd() *cobra.Command {
+	f := runFlags{Request: run.NewRequest()}
+	var d run.Diagnosis
+	asJSON := false
+	c := &cobra.Command{
+		Use:   "diagnose [FILE]",
+		Short: "Why are pods slow? One cause, with its evidence, its place and its proof",
+		Long: strings.TrimSpace(`
+Measures the paths between two nodes and their pods, both ways and in interleaved
+slices: node to node, pod to pod on another node and on the same, from nodes to pods and
+back, through a Service, and the cluster's DNS. It holds what it sees (offloads, queues,
+routes, sysctls, counters at the borders of every slice) against a list of causes, and
+names those that explain what is slow: what, where, evidence, what to do.
+
+A cause is proven if changing its setting moves the figure and changing it back moves it
+back; supported if its evidence accounts for what is slow; else suspected. In the lab
+proofs are always made; in a cluster only with --prove, which needs --privileged.
+In a cluster bulk sends at most 200 Mbit/s, and nothing is left.
+
+FILE is a case that --save wrote: it is judged again, and nothing is measured.
+Exit codes: 0 nothing found; 4 a cause found; 1 could not look; 2, 3 as everywhere.`),
+		Example: `  kubectl cnibench diagnose
+  cnibench diagnose --arena kube --nodes worker-a,worker-b
+  cnibench diagnose --arena kube --prove --privileged
+  cnibench diagnose --arena lab --contender calico-vxlan
+  cnibench diagnose --arena kube --save case.json; cnibench diagnose case.json --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			show := func(v *diagnose.Verdict) error {
+				if asJSON {
+					return cmdutil.PrintJSON(c.OutOrStdout(), v)
+				}
+				return printDiagnosis(c.OutOrStdout(), v)
+			}
+			if len(args) == 1 {
+				return run.DiagnoseDir(args[0], show)
+			}
+			f.from(c)
+			return run.Diagnose(c.Context(), &f.Request, d, show)
+		},
+	}
+	addArena(c, &f.Arena, "where: lab, microvm (the lab under another kernel) or kube (a cluster); auto is lab")
+	cmdutil.AddNodes(c, &f.Nodes)
+	cmdutil.AddConnection(c, &f.Cluster)
+	cmdutil.AddPods(c, &f.Cluster)
+	addGuest(c, &f.Request)
+	fl := c.Flags()
+	fl.StringVar(&d.Contender, "contender", "", "lab: the contender whose network is looked at (default flannel-vxlan)")
+	fl.StringVar(&f.MaxRate, "max-rate", "", "the most that bulk sends, e.g. 500M; 0 is no limit (default 200M in a cluster, none in the lab)")
+	fl.BoolVar(&d.UnderLoad, "under-load", false, "measure round trips while bulk runs, too")
+	fl.BoolVar(&d.Prove, "prove", false, "kube: change what would prove a cause for half of the slices, and change it back; needs --privileged")
+	fl.IntVar(&d.Cycles, "cycles", 0, "`number` of slices of each path (default 3)")
+	fl.StringVar(&d.Keep, "save", "", "write all that was seen to this `file`, which diagnose judges again")
+	fl.BoolVar(&asJSON, "json", false, "print as JSON")
+	fl.StringVar(&d.Plant, "plant", "", "plant the fault of this `file` first")
+	_ = fl.MarkHidden("plant")
+	return c
+}
+
+// printDiagnosis prints the answer first, then what was excluded and what was not seen.
+func printDiagnosis(out io.Writer, v *diagnose.Verdict) error {
+	var b strings.Builder
+	line := func(format string, args ...any) { b.WriteString(text.SafeLine(fmt.Sprintf(format, args...)) + "\n") }
+	line("%s", v.Summary)
+	b.WriteString("\n")
+	switch v.Verdict {
+	case diagnose.Usual:
+		line("Nothing found: this is what the datapath costs.")
+	case diagnose.Undecided:
+		line("Pods are slow or lose packets, and no cause of the list fits.")
+	}
+	for _, x := range v.Causes {
+		where := x.Node
+		for _, part := range []string{x.Device, x.Pod} {
+			if part != "" && part != where {
+				where += " " + part
+			}
+		}
+		if x.Direction != "" {
+			where += " (" + x.Direction + ")"
+		}
+		line("✗ %s  %s: %s", x.ID, strings.TrimSpace(where), x.Text)
+		for _, e := range x.Evidence {
+			line("    %s: %s   [%s]", e.What, e.Value, e.At)
+		}
+		if e := x.Effect; e != nil {
+			ci := ""
+			if e.CI != nil {
+				ci = fmt.Sprintf(" (%.2g–%.2g)", e.CI[0], e.CI[1])
+			}
+			line("    changed and changed back: %s %.3g → %.3g, %.2f×%s", e.Metric, e.Without, e.With, e.Ratio, ci)
+		}
+		line("    → %s", x.Next)
+		line("    %s", x.State)
+	}
+	if len(v.Excluded) > 0 {
+		b.WriteString("\nExcluded:\n")
+		for _, e := range v.Excluded {
+			line("  ✓ %-16s %s", e.ID, e.By)
+		}
+	}
+	if len(v.Unseen) > 0 {
+		b.WriteString("\nNot looked at:\n")
+		for _, u := range v.Unseen {
+			remedy := ""
+			if u.Remedy != "" {
+				remedy = " → " + u.Remedy
+			}
+			line("  ? %-16s %s%s", u.ID, u.Why, remedy)
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}

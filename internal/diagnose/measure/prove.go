@@ -1,0 +1,98 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/agent"
+	"github.com/cnibench/cnibench/internal/diagnose"
+)
+
+// Of a trial.
+const (
+	trialPairs = 8 // of slices, with and without
+	maxTrials  = 3
+)
+
+// prove changes the settings that the case's claims name, one claim after the other.
+func (s *session) prove(ctx context.Context) error {
+	for i, setting := range diagnose.Settings(s.c) {
+		if i >= maxTrials {
+			break
+		}
+		s.Progress("prove: " + setting.What + " at " + setting.Endpoint)
+		t, err := s.try(ctx, setting)
+		if ctx.Err() != nil {
+			return errors.Join(ctx.Err(), err)
+		}
+		if err != nil {
+			s.c.Unseen = append(s.c.Unseen, diagnose.Unseen{ID: setting.Cause, Why: fmt.Sprintf("%s at %s was not tried: %v", setting.What, setting.Endpoint, err)})
+			continue
+		}
+		s.c.Trials = append(s.c.Trials, t)
+	}
+	return nil
+}
+
+// try measures bulk of the setting's direction with and without it, in pairs of slices in
+// random order. Every slice has a fresh connection, since some settings hold for new ones
+// only.
+func (s *session) try(ctx context.Context, setting diagnose.Setting) (t diagnose.Trial, err error) {
+	list := s.all()
+	at := slices.IndexFunc(list, func(e *end) bool { return e.name == setting.Endpoint })
+	if at < 0 {
+		return t, fmt.Errorf("%s takes no part", setting.Endpoint)
+	}
+	e := list[at]
+	by := e.agent
+	if s.Machine != nil && !e.pod {
+		if by, err = s.Machine(ctx, e.Endpoint); err != nil {
+			return t, err
+		}
+		defer func() { err = errors.Join(err, by.Close()) }()
+	}
+	from, to := s.pods[0], s.pods[1]
+	if setting.Back {
+		from, to = to, from
+	}
+	order := agent.Try{Journal: s.journal(e), Changes: setting.Changes, Machine: s.OwnMachine && !e.pod}
+	goodput := diagnose.TrialFigure{Metric: diagnose.Goodput}
+	again := diagnose.TrialFigure{Metric: "segments sent again", Lower: true}
+	t = diagnose.Trial{Key: setting.Key, Node: setting.Endpoint, What: setting.What}
+	take := func() (float64, float64, error) {
+		f, err := s.burst(ctx, from, to.at(to.ports.Sink), s.MaxRate)
+		if err == nil && f[diagnose.Failed] > 0 {
+			err = errors.New("no connection was made")
+		}
+		return f[diagnose.Goodput], f[diagnose.Retransmits], err
+	}
+	for range trialPairs {
+		first := s.random.IntN(2) == 0
+		for _, with := range []bool{first, !first} {
+			if with {
+				if err := by.Try(ctx, order); err != nil {
+					return t, err
+				}
+			}
+			bits, lost, err := take()
+			if with {
+				err = errors.Join(err, by.Untry(context.WithoutCancel(ctx)))
+			}
+			if err != nil {
+				return t, err
+			}
+			if with {
+				goodput.With, again.With = append(goodput.With, bits), append(again.With, lost)
+			} else {
+				goodput.Without, again.Without = append(goodput.Without, bits), append(again.Without, lost)
+			}
+		}
+	}
+	t.Figures = []diagnose.TrialFigure{goodput}
+	if !slices.Contains(again.Without, 0) {
+		t.Figures = append(t.Figures, again)
+	}
+	return t, nil
+}

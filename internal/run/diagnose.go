@@ -1,0 +1,209 @@
+package run
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/guest"
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/diagnose"
+	"github.com/cnibench/cnibench/internal/diagnose/measure"
+	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/linux"
+	"github.com/cnibench/cnibench/internal/strictyaml"
+	"github.com/cnibench/cnibench/internal/text"
+	"github.com/cnibench/cnibench/internal/text/console"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Diagnosis is what `cnibench diagnose` asks for besides its Request.
+type Diagnosis struct {
+	Contender string
+	UnderLoad bool
+	Prove     bool
+	Cycles    int
+	Keep      string // file for the case; "": it is not kept
+	Plant     string // file of commands that plant a fault in the lab, for the confusion matrix
+}
+
+// DefaultDiagnoseRate is the most that diagnose sends in a cluster unless the user says
+// more.
+const DefaultDiagnoseRate = "200M"
+
+// Diagnose measures the paths of the contender in the request's arena and hands the verdict
+// to show. The error carries the exit code: exit.Gate if there is a cause.
+func Diagnose(ctx context.Context, f *Request, d Diagnosis, show func(*diagnose.Verdict) error) error {
+	if err := f.NoGuestUnasked(); err != nil {
+		return err
+	}
+	kind, err := FindArena(f.Arena)
+	if err != nil {
+		return err
+	}
+	if err := kind.Foreign(f.Given); err != nil {
+		return err
+	}
+	if kind.Name == MicroVM && !guest.Inside() {
+		return f.SameInGuest(ctx)
+	}
+	rate := unit.BitRate(0)
+	if f.MaxRate == "" && kind.Name == Kube {
+		f.MaxRate = DefaultDiagnoseRate
+	}
+	if f.MaxRate != "" {
+		if rate, err = unit.ParseBitRate(f.MaxRate); err != nil {
+			return exit.Usage("--max-rate: %w", err)
+		}
+	}
+	if kind.Name != Kube {
+		d.Contender = cmp.Or(d.Contender, "flannel-vxlan")
+		if f.CPUs == "" { // agents do all of the work, and the lab would bind them to one CPU
+			all := strings.ReplaceAll(linux.FormatCPUs(lab.CPUs()), ",", "+")
+			f.CPUs = fmt.Sprintf("client=%s,server=%s,rest=%s", all, all, all)
+		}
+	} else {
+		d.Contender = cmp.Or(d.Contender, ThisCluster)
+	}
+	places, err := kind.Places(f, []string{f.MTU})
+	if err != nil {
+		return err
+	}
+	place := places[0]
+	catalogue, err := LoadCatalogue(place.Own()...)
+	if err != nil {
+		return err
+	}
+	c, err := catalogue.Contender(d.Contender)
+	if err != nil {
+		return err
+	}
+	return place.Inside(ctx, func(ctx context.Context) (err error) {
+		opened, err := place.Open(ctx)
+		if err != nil {
+			return err
+		}
+		if err := opened.Arena.Supports(ctx, c); err != nil {
+			return err
+		}
+		log := console.Logger(os.Stderr)
+		progress := func(text string) { log.Info(text) }
+		progress(c.ID + " comes up")
+		network, err := opened.Arena.Up(ctx, c, opened.Arena.Variant(c))
+		if err != nil {
+			return fmt.Errorf("%s does not come up: %w", c.ID, err)
+		}
+		defer func() { err = errors.Join(err, network.Down(context.WithoutCancel(ctx))) }()
+		if err := plantFaults(ctx, d.Plant, network); err != nil {
+			return err
+		}
+		o := measure.Options{Exe: opened.Exe, MaxRate: rate, UnderLoad: d.UnderLoad, Prove: d.Prove || kind.Name != Kube, Cycles: d.Cycles, Progress: progress, Seed: uint64(time.Now().UnixNano())}
+		found, err := measure.Measure(ctx, network, o)
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		if err != nil {
+			return err
+		}
+		found.Arena, found.Contender = opened.Arena.Name(), c.ID
+		if err := keepCase(d.Keep, found); err != nil {
+			return err
+		}
+		v := diagnose.Diagnose(found)
+		return errors.Join(show(v), verdictCode(v))
+	})
+}
+
+// Planted is a fault of the confusion matrix: commands that plant it in a lab, and what
+// must be found.
+type Planted struct {
+	Cause     string `yaml:"cause" json:"cause"`
+	Contender string `yaml:"contender" json:"contender"`
+	How       string `yaml:"how" json:"how"` // in words
+	Steps     []struct {
+		At  string `yaml:"at" json:"at"`   // endpoint of the lab: node1, node2-pod1
+		Run string `yaml:"run" json:"run"` // by sh
+	} `yaml:"steps" json:"steps"`
+	// Expected is the first cause and its place; an empty field is not looked at. The ID
+	// "usual" is none.
+	Expected struct {
+		ID        string `yaml:"id" json:"id"`
+		Node      string `yaml:"node" json:"node"`
+		Device    string `yaml:"device" json:"device"`
+		Direction string `yaml:"direction" json:"direction"`
+	} `yaml:"expected" json:"expected"`
+	Flags []string `yaml:"flags" json:"flags"` // of cnibench diagnose
+}
+
+// ReadPlanted reads a file of corpus/lab.
+func ReadPlanted(file string) (p Planted, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return p, err
+	}
+	return p, strictyaml.Decode(file, bytes.NewReader(text), &p)
+}
+
+// plantFaults carries out the steps of a file in the lab.
+func plantFaults(ctx context.Context, file string, network arena.Network) error {
+	if file == "" {
+		return nil
+	}
+	p, err := ReadPlanted(file)
+	if err != nil {
+		return err
+	}
+	all := append(network.Nodes(), network.Pods()...)
+	for _, step := range p.Steps {
+		at, err := text.Find("endpoint", step.At, all, arena.Endpoint.Name)
+		if err != nil {
+			return err
+		}
+		if _, err := host.Output(ctx, at, host.Command{Argv: []string{"sh", "-c", step.Run}}); err != nil {
+			return fmt.Errorf("plant at %s: %w", step.At, err)
+		}
+	}
+	return nil
+}
+
+// DiagnoseDir judges what a run directory holds, without measuring: a case that
+// --save wrote.
+func DiagnoseDir(path string, show func(*diagnose.Verdict) error) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var c diagnose.Case
+	if err := json.Unmarshal(text, &c); err != nil || c.Schema != diagnose.CaseSchema {
+		return exit.Usage("%s: not a case that cnibench diagnose --save wrote", path)
+	}
+	v := diagnose.Diagnose(&c)
+	return errors.Join(show(v), verdictCode(v))
+}
+
+// verdictCode returns the error that carries the exit code of a verdict.
+func verdictCode(v *diagnose.Verdict) error {
+	if v.Verdict == diagnose.Found {
+		return exit.With(exit.Gate, nil)
+	}
+	return nil
+}
+
+func keepCase(file string, c *diagnose.Case) error {
+	if file == "" {
+		return nil
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
