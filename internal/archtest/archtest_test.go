@@ -121,3 +121,20 @@ func TestCheckFinds(t *testing.T) {
 		t.Error("a file that does not parse is no error")
 	}
 }
+
+// Reading, reporting, comparing and recommending need neither an arena nor a cluster's
+// client: internal/report may import none of them, by the rules, and these files of cli use
+// it alone.
+func TestReadersKnowNoArena(t *testing.T) {
+	for _, name := range []string{"report.go", "report_published.go", "report_openmetrics.go", "compare.go", "compare_run.go", "recommend.go", "explore.go"} {
+		text, err := os.ReadFile("../cli/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pkg := range []string{"internal/run\"", "internal/arena", "k8s.io/"} {
+			if strings.Contains(string(text), pkg) {
+				t.Errorf("internal/cli/%s imports %s", name, pkg)
+			}
+		}
+	}
+}

@@ -73,8 +73,9 @@ var layers = []layer{
 		why: "traces are read for the analysis, which touches no disk itself",
 	},
 	{
-		pkg: "internal/report/...", but: "internal/report/web", only: []string{"std", "libs", "internal/report/...", "internal/analysis", "internal/analysis/compare", "internal/result", "internal/text", "internal/unit"}, never: []string{"os/...", "net/...", "golang.org/x/perf/benchmath"}, calls: clock,
-		why: "a report shows what the analysis says and computes no statistic; cli opens the files",
+		pkg: "internal/report/...", but: "internal/report/web", only: []string{"std", "libs", "internal/report/...", "internal/analysis", "internal/analysis/...", "internal/result", "internal/text", "internal/unit",
+			"contenders", "studies", "internal/contender", "internal/study", "internal/published", "internal/trace"}, never: []string{"os/...", "net/...", "golang.org/x/perf/benchmath"}, calls: clock,
+		why: "a report shows what the analysis says and computes no statistic; assemble.go puts it together from the run, its traces and the catalogues, and knows neither arenas nor clusters",
 	},
 	{
 		pkg: "internal/report/web", only: []string{"internal/text", "std", "internal/analysis", "internal/report"}, never: []string{"os/..."},

@@ -40,8 +40,8 @@ func hire(ctx context.Context, s *Subject, e arena.Endpoint) (asker, error) { re
 // OneCase asks for one case of the check alone.
 type OneCase struct {
 	Name string
-	Hold time.Duration // how long the pods and the policies stay after the verdict
-	Say  func(text string)
+	Hold time.Duration     // how long the pods and the policies stay after the verdict
+	Say  func(text string) `json:"-"`
 }
 
 // Policy is the check of NetworkPolicies with one case alone. The error names the

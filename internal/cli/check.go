@@ -1,8 +1,7 @@
 package cli
 
 import (
-	"fmt"
-	"os"
+	"errors"
 	"slices"
 	"strings"
 
@@ -84,12 +83,8 @@ Exit codes: 0 all as claimed; 1 a check could not be carried out; 2 wrong usage;
 
 // runCheck checks flags outside of the lab and contenders inside of it.
 func runCheck(c *cobra.Command, f *checkFlags, name string) error {
-	checks, err := check.Named(name)
-	if err != nil {
-		return err
-	}
-	if checks, err = f.only(checks, name); err != nil {
-		return err
+	if f.one.Hold != 0 && f.one.Name == "" || f.one.Name != "" && name != "policy" {
+		return exit.Usage("--case NAME, and --hold beside it, belong to cnibench check policy")
 	}
 	if f.asJSON {
 		f.format = "json"
@@ -101,22 +96,11 @@ func runCheck(c *cobra.Command, f *checkFlags, name string) error {
 	if name == "policy" && f.Arena != run.Kube {
 		return &arena.Unsupported{Reason: "check policy needs a cluster, which --arena " + f.Arena + " is not", Remedy: "cnibench check policy --arena kube"}
 	}
-	return run.Check(c.Context(), &f.Request, f.mtus, checks, func(out *run.CheckOutput) error {
-		return writeChecks(c.OutOrStdout(), out, f.format)
-	})
-}
-
-// only is the check of one case, where the user asks for one.
-func (f *checkFlags) only(checks []check.Check, name string) ([]check.Check, error) {
-	switch {
-	case f.one.Name == "" && f.one.Hold == 0:
-		return checks, nil
-	case f.one.Name == "" || name != "policy":
-		return nil, exit.Usage("--case NAME, and --hold beside it, belong to cnibench check policy")
+	out, err := run.Check(c.Context(), &f.Request, run.CheckTask{Check: name, MTUs: f.mtus, Case: f.one})
+	if out == nil {
+		return err
 	}
-	f.one.Say = func(text string) { fmt.Fprintln(os.Stderr, text) }
-	one, err := check.Policy(f.one)
-	return []check.Check{one}, err
+	return errors.Join(writeChecks(c.OutOrStdout(), out, f.format), err)
 }
 
 func listChecks(*run.Catalogue) ([][]string, any, error) {

@@ -42,14 +42,13 @@ that journal must not decide what runs as root on the nodes: so uninstalling nee
 cluster's scratch label or --scratch, and --image for the pods that clean the nodes.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			kind, err := run.FindArena(f.arena)
-			if err != nil {
+			if err := run.CheckArena(f.arena); err != nil {
 				return err
 			}
-			if err := kind.Foreign(cmdutil.GivenFlags(c)); err != nil {
+			if err := run.RefuseForeignFlags(f.arena, cmdutil.GivenFlags(c)); err != nil {
 				return err
 			}
-			if kind.Name == run.Kube {
+			if f.arena == run.Kube {
 				return cleanKube(c, &f)
 			}
 			return cleanLab(c, &f)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,22 +16,83 @@ import (
 	"github.com/cnibench/cnibench/internal/fingerprint"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/text/console"
 )
 
+// run compares the runs of one folder with those of another, each with the one of its name.
+// Several runs a side are repetitions of one run.
 func (f *compareFlags) run(c *cobra.Command, oldDirs, newDirs []string) error {
 	opt, err := f.options()
 	if err != nil {
 		return err
 	}
+	if len(oldDirs)+len(newDirs) > 2 {
+		return f.compare(c, oldDirs, newDirs, opt)
+	}
+	names, lacking := pairNames(oldDirs[0], newDirs[0])
+	var errs []error
+	for i, name := range names {
+		if len(names) > 1 {
+			fmt.Fprintf(c.ErrOrStderr(), "run %d of %d: %s\n", i+1, len(names), filepath.Join(newDirs[0], name))
+		}
+		errs = append(errs, f.compare(c, []string{filepath.Join(oldDirs[0], name)}, []string{filepath.Join(newDirs[0], name)}, opt))
+	}
+	for _, l := range lacking {
+		fmt.Fprintln(c.ErrOrStderr(), "cnibench: "+l.text)
+		if l.gone && opt.FailOn != nil {
+			errs = append(errs, exit.With(exit.Gate, errors.New("gate failed: "+l.text)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lack is a run that only one of two folders has.
+type lack struct {
+	text string
+	gone bool // the new folder lacks it
+}
+
+// pairNames returns the names of the runs that both folders have, "" for a folder that is a
+// run itself, and what only one of them has.
+func pairNames(old, now string) (names []string, lacking []lack) {
+	inOld, inNew := runNames(old), runNames(now)
+	for _, name := range inOld {
+		if slices.Contains(inNew, name) {
+			names = append(names, name)
+		} else {
+			lacking = append(lacking, lack{filepath.Join(now, name) + " is missing: the other folder has that run", true})
+		}
+	}
+	for _, name := range inNew {
+		if !slices.Contains(inOld, name) {
+			lacking = append(lacking, lack{filepath.Join(old, name) + " is missing: the other folder has that run", false})
+		}
+	}
+	if names == nil { // the two folders are not alike: Load says what is there
+		return []string{""}, nil
+	}
+	return names, lacking
+}
+
+func runNames(folder string) (names []string) {
+	for _, dir := range result.Runs(folder) {
+		name, err := filepath.Rel(folder, dir)
+		if err != nil || name == "." {
+			name = ""
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func (f *compareFlags) compare(c *cobra.Command, oldDirs, newDirs []string, opt compare.Options) (err error) {
 	if opt.RepeatsOld, err = f.loadMore(oldDirs[1:]); err != nil {
 		return err
 	}
 	if opt.RepeatsNew, err = f.loadMore(newDirs[1:]); err != nil {
 		return err
 	}
-	var recs, parts [2]*result.Record
+	var recs [2]*result.Record
 	for i, dir := range []string{oldDirs[0], newDirs[0]} {
 		if recs[i], err = result.Load(dir); err != nil {
 			return err
@@ -38,18 +100,10 @@ func (f *compareFlags) run(c *cobra.Command, oldDirs, newDirs []string) error {
 		if err := f.usable(dir, recs[i]); err != nil {
 			return err
 		}
-		if parts[i], err = run.LoadPart(dir); err != nil {
-			return err
-		}
 	}
 	for _, rec := range slices.Concat(recs[1:], opt.RepeatsOld, opt.RepeatsNew) {
 		opt.Environment = append(opt.Environment, fingerprint.Differences(recs[0].Run.Environment, rec.Run.Environment)...)
 	}
-	part := compare.PartPair{Dir: run.PartDir, Old: parts[0], New: parts[1]}
-	if part.Old != nil && part.New != nil {
-		part.Environment = fingerprint.Differences(part.Old.Run.Environment, part.New.Run.Environment)
-	}
-	opt.Parts = []compare.PartPair{part}
 	compared, err := compare.Runs(recs[0], recs[1], opt)
 	var selection *compare.SelectionError
 	if errors.As(err, &selection) && selection.What != "" {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/analysis/recommend"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
 )
@@ -269,7 +270,7 @@ func TestCatalogueSaysEveryNeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := map[string]bool{"low-memory": true, "jumbo-auto": true}
-	for _, c := range run.Capabilities(cat.Contenders) {
+	for _, c := range report.Capabilities(cat.Contenders) {
 		said[c.Name] = true
 	}
 	for _, need := range recommend.NeedNames() {

@@ -14,9 +14,9 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/cli/interrupt"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/web"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/text/console"
 )
 
@@ -25,7 +25,7 @@ func newExploreCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explore DIR...",
 		Short: "Show runs as a local web page, live while one goes on",
-		Long: `Serves the page of ` + "`report --format html`" + ` for one or several runs on this machine's loopback
+		Long: `Serves the page of ` + "`report --format html`" + ` for one or several runs, or for the runs of a folder, on this machine's loopback
 address, until Ctrl-C. It changes nothing and can be asked from this machine only, by every user
 of it. While a run goes on the page follows it.`,
 		Example: `  cnibench explore cnibench-run-20260102-030405
@@ -36,12 +36,14 @@ of it. While a run goes on the page follows it.`,
 				return exit.Usage("--listen %s: the page is for this machine only: give 127.0.0.1:PORT, [::1]:PORT or localhost:PORT", listen)
 			}
 			var runs []web.Run
-			for _, dir := range dirs {
-				run, err := exploreRun(dir)
-				if err != nil {
-					return err
+			for _, folder := range dirs {
+				for _, dir := range result.Runs(folder) {
+					run, err := exploreRun(dir)
+					if err != nil {
+						return err
+					}
+					runs = append(runs, run)
 				}
-				runs = append(runs, run)
 			}
 			ctx, stop := interrupt.Context(c)
 			defer stop()
@@ -86,18 +88,18 @@ func exploreRun(dir string) (web.Run, error) {
 			if err != nil {
 				return nil, err
 			}
-			return run.Assemble(dir, rec, analysis.Options{}), nil
+			return report.Assemble(dir, rec, analysis.Options{}), nil
 		},
 	}, nil
 }
 
-// runVersion changes with every sealed sample of the run and of its part.
+// runVersion changes with every sealed sample of the run.
 func runVersion(dir string) (string, error) {
 	version := ""
-	for _, name := range []string{"run.json", "samples.jsonl", run.PartDir + "/run.json", run.PartDir + "/samples.jsonl"} {
+	for _, name := range []string{"run.json", "samples.jsonl"} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if errors.Is(err, os.ErrNotExist) && name != "run.json" {
-			continue // no sample yet, or no part
+			continue // no sample yet
 		}
 		if err != nil {
 			return "", err

@@ -13,7 +13,6 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/testutil/kubetest"
 )
 
@@ -113,7 +112,7 @@ func outline(t *testing.T, dir string, rec *result.Record) []string {
 		})
 	}
 	var out strings.Builder
-	if err := report.Write(&out, string(report.Markdown), run.Assemble(dir, rec, analysis.Options{}), report.Options{}); err != nil {
+	if err := report.Write(&out, string(report.Markdown), report.Assemble(dir, rec, analysis.Options{}), report.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var list []string

@@ -20,7 +20,7 @@ func TestKubeSettings(t *testing.T) {
 		t.Error(diff)
 	}
 	_, now := parsed(t, "--arena=kube", "--pull-policy=Always")
-	if err := now.Adopt(want); err != nil {
+	if err := now.ApplyRecorded(want); err != nil {
 		t.Fatal(err)
 	}
 	want["pull-policy"] = "Always"
@@ -29,7 +29,7 @@ func TestKubeSettings(t *testing.T) {
 	}
 	for _, flag := range []string{"kubeconfig", "context", "nodes", "privileged", "scratch", "mirror", "fact", "accept-unpinned"} {
 		_, f := parsed(t, "--arena=kube")
-		if err := f.Adopt(map[string]string{flag: "true"}); err == nil {
+		if err := f.ApplyRecorded(map[string]string{flag: "true"}); err == nil {
 			t.Errorf("--%s was taken from a plan", flag)
 		}
 	}

@@ -39,12 +39,11 @@ With --packages it prints which programs are missing for runs in the lab, or for
 --suite and --contenders, and the one command that installs them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			kind, err := run.FindArena(f.arena)
-			if err != nil {
+			f.given = cmdutil.GivenFlags(c)
+			if err := run.CheckArena(f.arena); err != nil {
 				return err
 			}
-			f.given = cmdutil.GivenFlags(c)
-			if err := kind.Foreign(f.given); err != nil {
+			if err := run.RefuseForeignFlags(f.arena, f.given); err != nil {
 				return err
 			}
 			switch {
@@ -52,7 +51,7 @@ With --packages it prints which programs are missing for runs in the lab, or for
 				return f.packages.run(c, f.asJSON)
 			case f.given["suite"] || f.given["contenders"]:
 				return exit.Usage("--suite and --contenders choose what --packages prints")
-			case kind.Name == run.Kube:
+			case f.arena == run.Kube:
 				return probeKube(c, &f)
 			}
 			return probeLab(c, &f)
@@ -70,13 +69,15 @@ With --packages it prints which programs are missing for runs in the lab, or for
 
 // probeLab probes this kernel, inside the lab's container.
 func probeLab(c *cobra.Command, f *probeFlags) error {
-	return run.ProbeLab(c.Context(), func(p *run.Probe) error {
-		if f.asJSON {
-			return cmdutil.PrintJSON(c.OutOrStdout(), p)
-		}
-		printProbe(c.OutOrStdout(), p)
-		return nil
-	})
+	p, err := run.ProbeLab(c.Context())
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		return cmdutil.PrintJSON(c.OutOrStdout(), p)
+	}
+	printProbe(c.OutOrStdout(), p)
+	return nil
 }
 
 func printProbe(out io.Writer, p *run.Probe) {

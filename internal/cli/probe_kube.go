@@ -14,13 +14,15 @@ import (
 
 // probeKube asks the cluster what a run would ask first.
 func probeKube(c *cobra.Command, f *probeFlags) error {
-	return run.ProbeCluster(c.Context(), &run.Request{Given: f.given, Nodes: f.nodes, Cluster: f.kube}, func(p *run.ClusterProbe) error {
-		if f.asJSON {
-			return cmdutil.PrintJSON(c.OutOrStdout(), p)
-		}
-		printClusterProbe(c.OutOrStdout(), p)
-		return nil
-	})
+	p, err := run.ProbeCluster(c.Context(), &run.Request{Arena: run.Kube, Given: f.given, Nodes: f.nodes, Cluster: f.kube})
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		return cmdutil.PrintJSON(c.OutOrStdout(), p)
+	}
+	printClusterProbe(c.OutOrStdout(), p)
+	return nil
 }
 
 func printClusterProbe(w io.Writer, p *run.ClusterProbe) {

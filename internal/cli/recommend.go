@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -10,15 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/contenders"
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/analysis/recommend"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
 )
@@ -116,12 +117,9 @@ func (f *recommendFlags) wish() (recommend.Wish, error) {
 		}
 		wish.Weights = append(wish.Weights, analysis.Weight{Criterion: name, Weight: v})
 	}
-	cat, err := run.LoadCatalogue()
-	if err != nil {
-		return wish, err
-	}
-	wish.Catalogue = run.Capabilities(cat.Contenders)
-	return wish, nil
+	list, err := contender.Load(contenders.FS)
+	wish.Catalogue = report.Capabilities(list)
+	return wish, err
 }
 
 func (f *recommendFlags) run(c *cobra.Command, dir string) error {
@@ -140,39 +138,66 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 		}
 		wish = scenario.Wish(wish)
 	}
+	var list []*analysis.Recommendation
+	var titles []string
+	var failed []error
+	dirs := result.Runs(dir)
+	for _, dir := range dirs {
+		r, title, err := f.choose(dir, wish, scenario)
+		switch {
+		case err != nil && exit.Code(err) != exit.Gate:
+			return err
+		case err != nil:
+			failed = append(failed, err)
+			continue
+		}
+		if s := report.IgnoredText(r); s != "" {
+			fmt.Fprintln(c.ErrOrStderr(), "cnibench: "+s)
+		}
+		list, titles = append(list, r), append(titles, title)
+	}
+	if list == nil {
+		return errors.Join(failed...)
+	}
+	for _, err := range failed {
+		fmt.Fprintf(c.ErrOrStderr(), "cnibench: %v\n", err)
+	}
+	write := func(w io.Writer, opt report.Options) (err error) {
+		for i, r := range list {
+			if len(dirs) > 1 && f.format != string(report.JSON) {
+				fmt.Fprintf(w, "%s\n\n", titles[i])
+			}
+			err = errors.Join(err, report.WriteRecommendation(w, f.format, r, opt))
+		}
+		return err
+	}
+	if f.output == "" {
+		out := c.OutOrStdout()
+		return write(out, report.Options{Color: console.UseColor(out), Width: console.Width(out)})
+	}
+	return disk.ReplaceFile(f.output, func(w io.Writer) error { return write(w, report.Options{}) })
+}
+
+// choose recommends from the run in dir, and returns the run's title. Its error has exit.Gate if the run has no figures
+// for that.
+func (f *recommendFlags) choose(dir string, wish recommend.Wish, scenario *recommend.Scenario) (r *analysis.Recommendation, title string, err error) {
 	rec, err := result.Load(dir)
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	part, err := run.LoadPart(dir)
-	if err != nil {
-		return err
-	}
-	r := recommend.Choose(rec, wish)
-	if part != nil {
-		r = assemble.MergeRecommendation(r, recommend.Choose(part, wish), run.PartDir, &part.Run.Plan)
-	}
+	r = recommend.Choose(rec, wish)
 	if scenario != nil {
 		if advice := scenario.Advice(r); !advice.Measured() {
-			return exit.With(exit.Gate, fmt.Errorf("%s: no figures of %s to judge %s by; measure them: cnibench run %s", dir, analysis.AndList(advice.Chief), f.scenario, advice.Run))
+			return nil, "", exit.With(exit.Gate, fmt.Errorf("%s: no figures of %s to judge %s by; measure them: cnibench run %s", dir, analysis.AndList(advice.Chief), f.scenario, advice.Run))
 		}
 	}
 	if r == nil {
-		return exit.With(exit.Gate, fmt.Errorf("%s: nothing to score by: no contender has a valid figure of the weighted criteria beside the baseline %s; `cnibench report %s` says why", dir, rec.Run.Baseline, dir))
+		return nil, "", exit.With(exit.Gate, fmt.Errorf("%s: nothing to score by: no contender has a valid figure of the weighted criteria beside the baseline %s; `cnibench report %s` says why", dir, rec.Run.Baseline, dir))
 	}
 	if inVain(wish.Weights, r) {
-		return exit.With(exit.Gate, fmt.Errorf("%s: %s; leave --weight out, or measure with suites that have: %s", dir, report.IgnoredText(r), suitesOf(r.Ignored)))
+		return nil, "", exit.With(exit.Gate, fmt.Errorf("%s: %s; leave --weight out, or measure with suites that have: %s", dir, report.IgnoredText(r), suitesOf(r.Ignored)))
 	}
-	if s := report.IgnoredText(r); s != "" {
-		fmt.Fprintln(c.ErrOrStderr(), "cnibench: "+s)
-	}
-	out := c.OutOrStdout()
-	if f.output == "" {
-		return report.WriteRecommendation(out, f.format, r, report.Options{Color: console.UseColor(out), Width: console.Width(out)})
-	}
-	return disk.ReplaceFile(f.output, func(w io.Writer) error {
-		return report.WriteRecommendation(w, f.format, r, report.Options{})
-	})
+	return r, report.Title(dir, rec.Run.Arena, rec.Run.Environment), nil
 }
 
 // suitesOf names what measures the criteria.

@@ -3,15 +3,16 @@ package cli
 import (
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/card"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
 )
@@ -25,7 +26,7 @@ func newReportCmd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Show a run: text, Markdown, CSV, JSON, HTML, benchstat or OpenMetrics",
-		Long:  "Shows a run again, in the format that you choose. Needs no root and no lab. For an unfinished\nrun it shows the rounds measured so far.",
+		Long:  "Shows a run again, in the format that you choose. Needs no root and no lab. Of an unfinished run it\nshows the rounds that there are. Of a folder with several runs, such as a study that needs two\nkernels, it shows one after the other and compares nothing between them.",
 		Example: `  cnibench report cnibench-run-20260102-030405
   cnibench report cnibench-run-20260102-030405 --format json | jq .findings
   cnibench report cnibench-run-20260102-030405 --format html -o page.html
@@ -42,38 +43,47 @@ func newReportCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rec, err := result.Load(args[0])
-			if err != nil {
-				return err
+			dirs := result.Runs(args[0])
+			if len(dirs) > 1 && (cardFile != "" || format == string(report.OpenMetrics)) {
+				return exit.Usage("%s holds several runs; show one of them: %s", args[0], strings.Join(dirs, ", "))
 			}
-			r := run.Assemble(args[0], rec, options)
-			if repeats != "" {
-				if err := run.ShowStudy(r, repeats); err != nil {
+			var shown []report.Run
+			var none []error
+			opt := report.Options{Wide: wide, Card: cardURL}
+			for _, dir := range dirs {
+				rec, err := result.Load(dir)
+				if err != nil {
 					return err
 				}
-			}
-			if err := addPublished(r, studies); err != nil {
-				return err
+				r := report.Assemble(dir, rec, options)
+				if repeats != "" {
+					if err := report.ShowStudy(r, repeats); err != nil {
+						return err
+					}
+				}
+				if err := addPublished(r, studies); err != nil {
+					return err
+				}
+				if format == string(report.OpenMetrics) {
+					wholeRun(&opt, dir, rec, console.Logger(c.ErrOrStderr()))
+				}
+				shown = append(shown, report.Run{Dir: dir, Report: r})
+				none = append(none, report.NoneValid(rec))
 			}
 			if cardFile != "" {
-				return disk.ReplaceFile(cardFile, func(w io.Writer) error { return card.Write(w, r) })
-			}
-			opt := report.Options{Wide: wide, Card: cardURL}
-			if format == string(report.OpenMetrics) {
-				wholeRun(&opt, args[0], rec, console.Logger(c.ErrOrStderr()))
+				return disk.ReplaceFile(cardFile, func(w io.Writer) error { return card.Write(w, shown[0].Report) })
 			}
 			if output == "" {
 				out := c.OutOrStdout()
 				opt.Color, opt.Width = console.UseColor(out), console.Width(out)
-				if err := report.Write(out, format, r, opt); err != nil {
-					return err
-				}
-				return run.NoneValid(args[0], rec)
+				err = report.WriteRuns(out, format, shown, opt)
+			} else {
+				err = disk.ReplaceFile(output, func(w io.Writer) error { return report.WriteRuns(w, format, shown, opt) })
 			}
-			if err := disk.ReplaceFile(output, func(w io.Writer) error { return report.Write(w, format, r, opt) }); err != nil {
-				return err
+			if err == nil && !slices.Contains(none, nil) {
+				err = exit.With(exit.Gate, none[0])
 			}
-			return run.NoneValid(args[0], rec)
+			return err
 		},
 	}
 	c.Flags().StringVar(&format, "format", string(report.Text), "one of "+cmdutil.JoinOr(report.Formats()))

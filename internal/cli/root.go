@@ -63,7 +63,7 @@ but a gate failed or no sample was valid.`),
 		newRunCmd(), newReportCmd(), newCompareCmd(), newRecommendCmd(), newListCmd(), newProbeCmd(),
 		loadcmd.Load(), loadcmd.Serve(), newRecordCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
 		inside.Agent(tool().Version), inside.Fingerprint(),
-		newExploreCmd(),
+		newInsideCmd(), newExploreCmd(),
 		transfercmd.Transfer(), newVMCmd(), newCheckCmd(), tunecmd.New(newTuneBenchCmd()), newSelfTestCmd(), newDiagnoseCmd(), newVerifyCmd(),
 		newRBACCmd(),
 	)

@@ -16,9 +16,8 @@ import (
 // runFlags is the command line of `cnibench run`.
 type runFlags struct {
 	run.Request
-	handedOver string // by the process that leads the run, in place of all other flags
-	plan       bool   // say what would be done, and stop
-	config     string // file of flags
+	plan   bool   // say what would be done, and stop
+	config string // file of flags
 }
 
 func newRunCmd() *cobra.Command { return (&runFlags{Request: run.NewRequest()}).command() }
@@ -42,9 +41,9 @@ With --arena kube it measures a cluster as it is: contender this-cluster is the
 cluster's pod network, host the nodes' own network. Everything that it makes is in one
 namespace, which is removed at the end; docs/kubernetes.md says more.
 
-Contenders that need more than the running kernel has run in a QEMU guest with another
-kernel and a baseline of its own. The report shows them beside the others and never
-compares the two; their part of the run is in DIR/microvm. --arena lab leaves them out.`),
+A run has one kernel. Contenders that need more than the running kernel has are left out,
+and the run first says with which command they are measured: a run in a QEMU guest with
+another kernel and a baseline of its own, --arena microvm.`),
 		Example: `  cnibench run
   cnibench run --suite throughput --contenders host,flannel-vxlan,calico-noencap --rounds 6
   cnibench run --suite latency --rates auto --mtu 9000 --line-rate 10G
@@ -56,7 +55,7 @@ compares the two; their part of the run is in DIR/microvm. --arena lab leaves th
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runRun(c, f) },
 	}
-	addArena(c, &f.Arena, "where to run: auto (natively what this kernel can, the rest in a guest), lab (natively), microvm (all in a guest) or kube (a cluster)")
+	addArena(c, &f.Arena, "where to run: auto (this machine; a study also in a guest, what this kernel can't), lab (this machine alone), microvm (in a guest with another kernel) or kube (a cluster)")
 	fl := c.Flags()
 	fl.StringVar(&f.Suite, "suite", f.Suite, "`suite` to run, see cnibench list suites; or a FILE.yaml of your own, written as the project's suites are")
 	fl.StringVar(&f.Study, "study", "", "repeat a published `study`: its suite, contenders, settings and pictures; see cnibench list studies. Other flags override the study's")
@@ -67,7 +66,7 @@ compares the two; their part of the run is in DIR/microvm. --arena lab leaves th
 	fl.IntVar(&f.Rounds, "rounds", 0, fmt.Sprintf("`number` of passes over all contenders and steps (default: the suite's, else what it takes to tell the contenders apart: %d for two, %d for nine)",
 		stat.RoundsToTellApart(2), stat.RoundsToTellApart(9)))
 	fl.StringVar(&f.Until, "until", "", "end as soon as every ratio is known to this many `percent`, e.g. 5%; 0%: carry out all rounds (default: the suite's, or 0% with --rounds)")
-	fl.DurationVar(&f.MaxTime, "max-time", 0, "end before this time has passed, a guest's part included; each part takes a round at least; not for a run with --rounds and without --until (default: the suite's, for each part)")
+	fl.DurationVar(&f.MaxTime, "max-time", 0, "end before this time has passed, after one round at least; not for a run with --rounds and without --until (default: the suite's)")
 	fl.DurationVar(&f.Duration, "duration", 0, "measured time of each step (default: the suite's)")
 	fl.DurationVar(&f.Slice, "slice", f.Slice, "all contenders stay up and are measured in turns of this `length`, in a cluster or under an emulated CPU 200ms unless given; 0: one after the other")
 	fl.DurationVar(&f.Warmup, "warmup", 0, "time under load before the measured time, left out of every figure (default: the suite's)")
@@ -77,7 +76,7 @@ compares the two; their part of the run is in DIR/microvm. --arena lab leaves th
 	fl.StringVar(&f.Rates, "rates", f.Rates, "rates of ladders: auto (shares of what the machine sustains) or given (the study's)")
 	fl.StringVar(&f.RatesFrom, "rates-from", "", "take the rates that the run in `DIR` found, in place of shares of what the machine sustains now, so that the two can be compared")
 	fl.StringVar(&f.MaxRate, "max-rate", "", "the most payload that a step sends, in `bit/s`, e.g. 500M; steps that can't be held to it are left out (default: none; in a cluster with --line-rate 80% of that for bulk steps; 0: none)")
-	fl.BoolVar(&f.Keep, "keep", false, "lab: keep the last contender up until Ctrl-C, for cnibench enter; contenders that need a guest are left out")
+	fl.BoolVar(&f.Keep, "keep", false, "lab: keep the last contender up until Ctrl-C, for cnibench enter")
 	fl.StringVar(&f.Checks, "check", "", "`checks` to carry out on every contender before the first round, kept with the run: mtu,encryption or all; see cnibench list checks")
 	fl.StringVar(&f.Baseline, "baseline", f.Baseline, "contender that every other is compared with")
 	cmdutil.AddNodes(c, &f.Nodes)
@@ -94,8 +93,6 @@ compares the two; their part of the run is in DIR/microvm. --arena lab leaves th
 	fl.BoolVar(&f.plan, "plan", false, "print what the run would do and make, and make nothing")
 	addConfig(c, &f.config)
 	addGuest(c, &f.Request)
-	c.Flags().StringVar(&f.handedOver, run.RequestFlag, "", "the whole request as `JSON`, from the process that leads the run")
-	_ = c.Flags().MarkHidden(run.RequestFlag)
 	cmdutil.AddConnection(c, &f.Cluster)
 	contextHelp(c)
 	cmdutil.AddPods(c, &f.Cluster)
@@ -112,11 +109,6 @@ func runRun(c *cobra.Command, f *runFlags) error {
 		return err
 	}
 	f.from(c)
-	if f.handedOver != "" {
-		if err := f.Accept(f.handedOver); err != nil {
-			return err
-		}
-	}
 	clusters, err := f.clusters()
 	if err != nil {
 		return err
@@ -145,7 +137,7 @@ func runRun(c *cobra.Command, f *runFlags) error {
 
 // from completes the request with what the command line is and has set.
 func (f *runFlags) from(c *cobra.Command) {
-	f.Given, f.Set, f.Stdout, f.Tool = cmdutil.GivenFlags(c), c.Flags().Set, c.OutOrStdout(), tool()
+	f.Given, f.Tool = cmdutil.GivenFlags(c), tool()
 }
 
 // addGuest adds the flags of a guest to a command that has --arena microvm.
@@ -164,10 +156,6 @@ func addArena(c *cobra.Command, value *string, help string) {
 	if cmdutil.IsPlugin() {
 		usual = run.Kube
 	}
-	var names []string
-	for _, k := range run.Kinds() {
-		names = append(names, k.Name)
-	}
 	c.Flags().StringVar(value, "arena", usual, help)
-	_ = c.RegisterFlagCompletionFunc("arena", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("arena", cobra.FixedCompletions(run.Arenas(), cobra.ShellCompDirectiveNoFileComp))
 }

@@ -73,7 +73,7 @@ func preset(c *cobra.Command, name string, value any) error {
 // applyStudy sets the flags that the study of the request chooses and the command line
 // does not.
 func applyStudy(c *cobra.Command, f *runFlags) error {
-	if f.Study == "" || f.Resume != "" || f.handedOver != "" {
+	if f.Study == "" || f.Resume != "" {
 		return nil
 	}
 	all, err := study.Load(studies.FS)

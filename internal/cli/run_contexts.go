@@ -55,10 +55,10 @@ func leadAll(c *cobra.Command, clusters []*runFlags, jobs []*run.Job) error {
 		if len(jobs) > 1 {
 			fmt.Fprintf(c.ErrOrStderr(), "cluster %d of %d, context %s: %s\n", i+1, len(jobs), f.Cluster.Context, f.Out)
 		}
-		if i == 0 && f.handedOver == "" && f.Resume == "" {
-			job.SayOutlook(c.ErrOrStderr())
+		if i == 0 && f.Resume == "" {
+			job.WarnOfNoise(c.ErrOrStderr())
 		}
-		switch err := job.Lead(c.Context()); {
+		switch err := job.Lead(c.Context(), c.OutOrStdout()); {
 		case err != nil && i > 0:
 			return fmt.Errorf("%w\nThe first cluster's figures are in %s. Measure the second alone with --context %s --out DIR, then: cnibench compare %s DIR --vs-baseline --force",
 				err, clusters[0].Out, f.Cluster.Context, clusters[0].Out)

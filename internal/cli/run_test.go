@@ -28,7 +28,7 @@ func parsed(t *testing.T, args ...string) (*cobra.Command, *runFlags) {
 
 // What settings writes is what adopt takes back, in a plan of its own.
 func TestSettings(t *testing.T) {
-	args := []string{"--services=1,100", "--rates=given", "--kernel=6.1", "--accel=tcg", "--vm-cpus=3", "--vm-memory=1G", "--mtu=9000",
+	args := []string{"--arena=microvm", "--services=1,100", "--rates=given", "--kernel=6.1", "--accel=tcg", "--vm-cpus=3", "--vm-memory=1G", "--mtu=9000",
 		"--steps=dts", "--set=dts.streams=4", "--set=d*.zerocopy=true"}
 	_, then := parsed(t, args...)
 	want := then.Settings()
@@ -40,16 +40,16 @@ func TestSettings(t *testing.T) {
 			t.Errorf("setting %s is %q, want %q", flag, want[flag], value)
 		}
 	}
-	_, now := parsed(t)
-	if err := now.Adopt(want); err != nil {
+	_, now := parsed(t, "--arena=microvm")
+	if err := now.ApplyRecorded(want); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, now.Settings()); diff != "" {
 		t.Error(diff)
 	}
 	// The command line's own guest is preferred.
-	_, now = parsed(t, "--kernel=6.12")
-	if err := now.Adopt(want); err != nil {
+	_, now = parsed(t, "--arena=microvm", "--kernel=6.12")
+	if err := now.ApplyRecorded(want); err != nil {
 		t.Fatal(err)
 	}
 	if now.Guest.Kernel != "6.12" || now.Guest.Accel != "tcg" {
@@ -67,7 +67,7 @@ func TestSettings(t *testing.T) {
 func TestAdoptRefuses(t *testing.T) {
 	for flag, value := range map[string]string{"keep": "true", "out": "/etc", "contenders": "host", "vm-memory": "1", "accel": "yes"} {
 		_, f := parsed(t)
-		if err := f.Adopt(map[string]string{flag: value}); err == nil {
+		if err := f.ApplyRecorded(map[string]string{flag: value}); err == nil {
 			t.Errorf("--%s %s was taken from a plan", flag, value)
 		}
 	}

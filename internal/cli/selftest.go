@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -42,7 +43,11 @@ Exit codes: 0 all were found; 4 one was not; 1, 2, 3 as everywhere.`),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.from(c)
-			return run.SelfTest(c.Context(), &f.Request, func(r selftest.Result) error { return printSelfTest(c.OutOrStdout(), r, asJSON) })
+			found, err := run.SelfTest(c.Context(), &f.Request)
+			if found == nil {
+				return err
+			}
+			return errors.Join(printSelfTest(c.OutOrStdout(), *found, asJSON), err)
 		},
 	}
 	addArena(c, &f.Arena, "where to test: auto or lab (this machine), microvm (the lab under another kernel) or kube (a cluster)")

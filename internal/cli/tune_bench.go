@@ -9,8 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/tunecmd"
 	"github.com/cnibench/cnibench/internal/run"
-	"github.com/cnibench/cnibench/internal/run/tunebench"
-	"github.com/cnibench/cnibench/internal/tune"
+	"github.com/cnibench/cnibench/internal/tune/bench"
 )
 
 // tuneBenchFlags is the command line of `cnibench tune bench`.
@@ -90,6 +89,10 @@ func runTuneBench(c *cobra.Command, f *tuneBenchFlags, args []string) error {
 		return err
 	}
 	f.run.from(c)
-	b := tunebench.Bench{Request: &f.run.Request, Contender: f.contender, Steps: f.steps, Machine: f.machine, Settings: settings}
-	return b.Run(c.Context(), func(j tune.Judgement) error { return f.print(c.OutOrStdout(), j) })
+	b := bench.Bench{Request: &f.run.Request, Contender: f.contender, Steps: f.steps, Machine: f.machine, Settings: settings}
+	j, err := b.Run(c.Context())
+	if err != nil {
+		return err
+	}
+	return f.print(c.OutOrStdout(), *j)
 }

@@ -21,11 +21,17 @@ var csvHeader = []string{
 
 // writeCSV writes CSV as in RFC 4180, but with line feeds. Texts are always quoted, numbers
 // never. A missing figure is an empty field, and the values of rounds are joined by spaces.
-// guard protects texts that a spreadsheet would execute. Control characters become question
-// marks.
+// guard protects texts that a spreadsheet would execute.
 func writeCSV(w io.Writer, r *analysis.Report, _ Options) error {
+	if _, err := io.WriteString(w, strings.Join(csvHeader, ",")+"\n"); err != nil {
+		return err
+	}
+	return writeCSVRows(w, r)
+}
+
+// writeCSVRows writes the rows below the header.
+func writeCSVRows(w io.Writer, r *analysis.Report) error {
 	bw := bufio.NewWriter(text.SafeWriter(w))
-	bw.WriteString(strings.Join(csvHeader, ",") + "\n")
 	for _, res := range r.Results {
 		values := make([]string, len(res.Values))
 		for i, v := range res.Values {

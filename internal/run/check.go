@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/guest"
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -17,52 +16,81 @@ import (
 	"github.com/cnibench/cnibench/internal/text/console"
 )
 
-// Check runs the checks in the request's arena, on an underlay of each of the MTUs,
-// and hands the results to show. The error carries the exit code. For --arena
-// microvm it starts this same command line in a guest.
-func Check(ctx context.Context, f *Request, mtus []string, checks []check.Check, show func(*CheckOutput) error) error {
-	if err := f.NoGuestUnasked(); err != nil {
-		return err
+// CheckTask is which checks to carry out, on an underlay of each of the MTUs.
+type CheckTask struct {
+	Check string        // a name, or all
+	MTUs  []string      // bytes; the arena kube has its own
+	Case  check.OneCase // of policy; without a name all
+}
+
+// checks returns the checks of the task.
+func (t *CheckTask) checks() ([]check.Check, error) {
+	if t.Case.Name == "" {
+		return check.Named(t.Check)
 	}
-	kind, err := FindArena(f.Arena)
+	one := t.Case
+	one.Say = func(text string) { fmt.Fprintln(os.Stderr, text) }
+	c, err := check.Policy(one)
+	return []check.Check{c}, err
+}
+
+// Check carries the task out in the request's venue. The error carries the exit code;
+// the output is nil if nothing was checked.
+func Check(ctx context.Context, f *Request, task CheckTask) (*CheckOutput, error) {
+	if _, err := task.checks(); err != nil {
+		return nil, err
+	}
+	venue, err := f.Venue()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := kind.Foreign(f.Given); err != nil {
-		return err
+	if _, err := venue.Underlays(task.MTUs); err != nil {
+		return nil, err
 	}
-	if kind.Name == MicroVM && !guest.Inside() {
-		return f.SameInGuest(ctx)
+	if _, err := f.chosen(venue); err != nil {
+		return nil, err
 	}
-	places, err := kind.Places(f, mtus)
+	out, err := CheckVerb().In(ctx, f, task)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	place := places[0]
-	catalogue, err := LoadCatalogue(place.Own()...)
-	if err != nil {
-		return err
-	}
-	ids, err := f.contenders(catalogue, place)
-	if err != nil {
-		return err
-	}
-	chosen := place.Candidates(catalogue.Contenders)
-	if ids != nil {
-		if chosen, err = catalogue.Pick(ids); err != nil {
-			return err
-		}
-	}
-	return place.Inside(ctx, func(ctx context.Context) error {
-		out, err := carryOut(ctx, places, chosen, checks)
-		if ctx.Err() != nil {
-			return errors.New("interrupted")
-		}
+	return out, out.verdict(f.namesContenders())
+}
+
+// CheckVerb carries checks out.
+func CheckVerb() Verb[CheckTask, *CheckOutput] {
+	return Verb[CheckTask, *CheckOutput]{Name: "check", Do: func(ctx context.Context, in *Inside, task CheckTask) (*CheckOutput, error) {
+		checks, err := task.checks()
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return errors.Join(show(out), out.verdict(ids != nil))
-	})
+		venues, err := in.Venue.Underlays(task.MTUs)
+		if err != nil {
+			return nil, err
+		}
+		chosen, err := in.Request.chosen(venues[0])
+		if err != nil {
+			return nil, err
+		}
+		out, err := carryOut(ctx, venues, chosen, checks)
+		if ctx.Err() != nil {
+			return nil, errors.New("interrupted")
+		}
+		return out, err
+	}}
+}
+
+// chosen returns the contenders that the request names, or all that the venue considers.
+func (f *Request) chosen(venue Venue) ([]*contender.Contender, error) {
+	catalogue, err := LoadCatalogue(venue.Own()...)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := f.contenders(catalogue, venue)
+	if err != nil || ids == nil {
+		return venue.Candidates(catalogue.Contenders), err
+	}
+	return catalogue.Pick(ids)
 }
 
 // CheckOutput is what `cnibench check` found; --json prints it.
@@ -75,14 +103,14 @@ type CheckOutput struct {
 	Unsupported []result.Unsupported `json:"unsupported"`
 }
 
-// carryOut checks every contender in every place.
-func carryOut(ctx context.Context, places []Place, chosen []*contender.Contender, checks []check.Check) (*CheckOutput, error) {
+// carryOut checks every contender in every venue.
+func carryOut(ctx context.Context, venues []Venue, chosen []*contender.Contender, checks []check.Check) (*CheckOutput, error) {
 	out := &CheckOutput{Schema: "cnibench/check/1", Results: []check.Result{}, Unsupported: []result.Unsupported{}}
-	bar := console.NewProgress(os.Stderr, len(places)*len(chosen))
+	bar := console.NewProgress(os.Stderr, len(venues)*len(chosen))
 	defer bar.Done()
 	done := 0
-	for i, place := range places {
-		opened, err := place.Open(ctx)
+	for i, venue := range venues {
+		opened, err := venue.Open(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -90,11 +118,11 @@ func carryOut(ctx context.Context, places []Place, chosen []*contender.Contender
 		out.Arena, out.Kernel = a.Name(), opened.Kernel
 		runner := &check.Runner{Arena: a, Exe: opened.Exe}
 		where := ""
-		if len(places) > 1 {
+		if len(venues) > 1 {
 			where = fmt.Sprintf("MTU %d: ", opened.MTU)
 		}
 		for _, c := range chosen {
-			runner.Progress = func(text string) { bar.Step(done, len(places)*len(chosen), where+text, 0) }
+			runner.Progress = func(text string) { bar.Step(done, len(venues)*len(chosen), where+text, 0) }
 			wanted := checks
 			if i > 0 { // the results of other checks do not depend on the MTU
 				wanted = slices.DeleteFunc(slices.Clone(checks), func(c check.Check) bool { return c.Info().Name != "mtu" })

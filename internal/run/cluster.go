@@ -1,8 +1,6 @@
 package run
 
 import (
-	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,7 +10,6 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/kube/install"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -43,16 +40,6 @@ type Cluster struct {
 	Mirror, Versions string
 	Facts            map[string]string
 }
-
-// The flags of the arena. A plan remembers kubeFixed, which a resumed run can't change,
-// and kubeFree, which it can. No plan remembers kubePlace (where the cluster is, the
-// names of its nodes, and what the user agreed to): runs are published, and another
-// person may resume one.
-var (
-	kubeFixed = []string{"mtu", "line-rate", "image", "pod-cpu", "pod-memory", "service-kind", "install", "versions"}
-	kubeFree  = []string{"pull-policy", "tolerations", "namespace-prefix"}
-	kubePlace = []string{"kubeconfig", "context", "request-timeout", "nodes", "node-label", "pod", "namespace", "privileged", "scratch", "mirror", "fact", "accept-unpinned", "all-runs"}
-)
 
 // NodeNames returns the names that --nodes lists, or nil if it was not given.
 func NodeNames(value string, given bool) ([]string, error) {
@@ -114,44 +101,6 @@ func (k *Cluster) RBAC() ([]byte, error) {
 	return text, KubeError(err)
 }
 
-// unplanned returns the flags that no plan remembers and that the command line needs to
-// resume the run.
-func (f *Request) unplanned() []string {
-	if f.Arena != Kube {
-		return nil
-	}
-	k := &f.Cluster
-	values := map[string]string{
-		"kubeconfig": k.Kubeconfig, "context": k.Context, "request-timeout": k.RequestTimeout.String(), "nodes": f.Nodes, "node-label": k.NodeLabel, "pod": k.Pod, "namespace": strings.Join(k.Within, ","), "mirror": k.Mirror,
-		"privileged": fmt.Sprint(k.Privileged), "scratch": fmt.Sprint(k.Scratch), "fact": pairs(k.Facts), "accept-unpinned": fmt.Sprint(k.AcceptUnpinned),
-	}
-	var args []string
-	for _, flag := range kubePlace {
-		if f.Given[flag] {
-			args = append(args, "--"+flag+"="+text.ShellWord(values[flag]))
-		}
-	}
-	return args
-}
-
-// kubeRecorded returns the flags that the plan remembers, with their values.
-func (f *Request) kubeRecorded() map[string]string {
-	k := &f.Cluster
-	s := map[string]string{
-		"image": k.Image, "pull-policy": k.PullPolicy, "namespace-prefix": k.Namespace, "tolerations": strings.Join(k.Tolerations, ","),
-		"pod-cpu": k.CPU, "pod-memory": k.Memory, "service-kind": k.Service, "line-rate": f.LineRate,
-	}
-	if f.Given["mtu"] {
-		s["mtu"] = f.MTU
-	}
-	if k.Install {
-		s["install"], s["versions"] = fmt.Sprint(k.Install), k.Versions
-	}
-	defaults := map[string]string{"namespace-prefix": DefaultNamespace, "service-kind": kube.ClusterIP}
-	maps.DeleteFunc(s, func(flag, value string) bool { return value == "" || value == defaults[flag] })
-	return s
-}
-
 // link returns the rate and the MTU (bytes) that the flags give for the nodes' links; 0 if
 // they give none.
 func (f *Request) link() (rate unit.BitRate, mtu int, err error) {
@@ -167,13 +116,4 @@ func (f *Request) link() (rate unit.BitRate, mtu int, err error) {
 		}
 	}
 	return rate, int(size), nil
-}
-
-// pairs writes names and values as the flag --fact takes them.
-func pairs(values map[string]string) string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		all = append(all, name+"="+values[name])
-	}
-	return strings.Join(all, ",")
 }

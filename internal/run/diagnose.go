@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/guest"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/diagnose"
@@ -39,87 +38,103 @@ type Diagnosis struct {
 // more.
 const DefaultDiagnoseRate = "200M"
 
-// Diagnose measures the paths of the contender in the request's arena and hands the verdict
+// Diagnose measures the paths of the contender in the request's venue and hands the verdict
 // to show. The error carries the exit code: exit.Gate if there is a cause.
 func Diagnose(ctx context.Context, f *Request, d Diagnosis, show func(*diagnose.Verdict) error) error {
-	if err := f.NoGuestUnasked(); err != nil {
-		return err
-	}
-	kind, err := FindArena(f.Arena)
-	if err != nil {
-		return err
-	}
-	if err := kind.Foreign(f.Given); err != nil {
-		return err
-	}
-	if kind.Name == MicroVM && !guest.Inside() {
-		return f.SameInGuest(ctx)
-	}
-	rate := unit.BitRate(0)
-	if f.MaxRate == "" && kind.Name == Kube {
+	if f.MaxRate == "" && f.Arena == Kube {
 		f.MaxRate = DefaultDiagnoseRate
 	}
 	if f.MaxRate != "" {
-		if rate, err = unit.ParseBitRate(f.MaxRate); err != nil {
+		if _, err := unit.ParseBitRate(f.MaxRate); err != nil {
 			return exit.Usage("--max-rate: %w", err)
 		}
 	}
-	if kind.Name != Kube {
-		d.Contender = cmp.Or(d.Contender, "flannel-vxlan")
-		if f.CPUs == "" { // agents do all of the work, and the lab would bind them to one CPU
-			all := strings.ReplaceAll(linux.FormatCPUs(lab.CPUs()), ",", "+")
-			f.CPUs = fmt.Sprintf("client=%s,server=%s,rest=%s", all, all, all)
+	usual := "flannel-vxlan"
+	if f.Arena == Kube {
+		usual = ThisCluster
+	}
+	d.Contender = cmp.Or(d.Contender, usual)
+	venue, err := f.Venue()
+	if err != nil {
+		return err
+	}
+	catalogue, err := LoadCatalogue(venue.Own()...)
+	if err != nil {
+		return err
+	}
+	if _, err := catalogue.Contender(d.Contender); err != nil {
+		return err
+	}
+	found, err := DiagnoseVerb().In(ctx, f, d)
+	if err != nil {
+		return err
+	}
+	if err := keepCase(d.Keep, found); err != nil {
+		return err
+	}
+	v := diagnose.Diagnose(found)
+	return errors.Join(show(v), verdictCode(v))
+}
+
+// DiagnoseVerb measures a case.
+func DiagnoseVerb() Verb[Diagnosis, *diagnose.Case] {
+	return Verb[Diagnosis, *diagnose.Case]{Name: "diagnose", Do: measureCase}
+}
+
+func measureCase(ctx context.Context, in *Inside, d Diagnosis) (found *diagnose.Case, err error) {
+	venue := in.Venue
+	if venue.Traits().ThisMachine && !in.Request.Given["cpus"] { // agents do all of the work, and the lab would bind them to one CPU
+		f := *in.Request
+		all := strings.ReplaceAll(linux.FormatCPUs(lab.CPUs()), ",", "+")
+		f.CPUs = fmt.Sprintf("client=%s,server=%s,rest=%s", all, all, all)
+		options, err := f.labOptions(lab.CPUs())
+		if err != nil {
+			return nil, err
 		}
-	} else {
-		d.Contender = cmp.Or(d.Contender, ThisCluster)
+		venue = newLab(&f, options, in.Guest)
 	}
-	places, err := kind.Places(f, []string{f.MTU})
-	if err != nil {
-		return err
+	rate := unit.BitRate(0)
+	if in.Request.MaxRate != "" {
+		if rate, err = unit.ParseBitRate(in.Request.MaxRate); err != nil {
+			return nil, err
+		}
 	}
-	place := places[0]
-	catalogue, err := LoadCatalogue(place.Own()...)
+	catalogue, err := LoadCatalogue(venue.Own()...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c, err := catalogue.Contender(d.Contender)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return place.Inside(ctx, func(ctx context.Context) (err error) {
-		opened, err := place.Open(ctx)
-		if err != nil {
-			return err
-		}
-		if err := opened.Arena.Supports(ctx, c); err != nil {
-			return err
-		}
-		log := console.Logger(os.Stderr)
-		progress := func(text string) { log.Info(text) }
-		progress(c.ID + " comes up")
-		network, err := opened.Arena.Up(ctx, c, opened.Arena.Variant(c))
-		if err != nil {
-			return fmt.Errorf("%s does not come up: %w", c.ID, err)
-		}
-		defer func() { err = errors.Join(err, network.Down(context.WithoutCancel(ctx))) }()
-		if err := plantFaults(ctx, d.Plant, network); err != nil {
-			return err
-		}
-		o := measure.Options{Exe: opened.Exe, MaxRate: rate, UnderLoad: d.UnderLoad, Prove: d.Prove || kind.Name != Kube, Cycles: d.Cycles, Progress: progress, Seed: uint64(time.Now().UnixNano())}
-		found, err := measure.Measure(ctx, network, o)
-		if ctx.Err() != nil {
-			return errors.New("interrupted")
-		}
-		if err != nil {
-			return err
-		}
-		found.Arena, found.Contender = opened.Arena.Name(), c.ID
-		if err := keepCase(d.Keep, found); err != nil {
-			return err
-		}
-		v := diagnose.Diagnose(found)
-		return errors.Join(show(v), verdictCode(v))
-	})
+	opened, err := venue.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := opened.Arena.Supports(ctx, c); err != nil {
+		return nil, err
+	}
+	log := console.Logger(os.Stderr)
+	progress := func(text string) { log.Info(text) }
+	progress(c.ID + " comes up")
+	network, err := opened.Arena.Up(ctx, c, opened.Arena.Variant(c))
+	if err != nil {
+		return nil, fmt.Errorf("%s does not come up: %w", c.ID, err)
+	}
+	defer func() { err = errors.Join(err, network.Down(context.WithoutCancel(ctx))) }()
+	if err := plantFaults(ctx, d.Plant, network); err != nil {
+		return nil, err
+	}
+	o := measure.Options{Exe: opened.Exe, MaxRate: rate, UnderLoad: d.UnderLoad, Prove: d.Prove || venue.Traits().ThisMachine, Cycles: d.Cycles, Progress: progress, Seed: uint64(time.Now().UnixNano())}
+	found, err = measure.Measure(ctx, network, o)
+	if ctx.Err() != nil {
+		return nil, errors.New("interrupted")
+	}
+	if err != nil {
+		return nil, err
+	}
+	found.Arena, found.Contender = opened.Arena.Name(), c.ID
+	return found, nil
 }
 
 // Planted is a fault of the confusion matrix: commands that plant it in a lab, and what

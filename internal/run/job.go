@@ -2,103 +2,153 @@ package run
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
 )
 
-// Job is a Request with the place, the catalogue and the plan that follow from it.
+// Job is a request with what follows from it, as the user's process prepares it.
 type Job struct {
+	Measurement
 	request   *Request
-	asked     Request // the request before Prepare changed it, for the process that carries it out
-	Place     Place
+	Venue     Venue
 	Catalogue *Catalogue
-	Wanted    []string    // the contenders asked for by name; nil: all that are supported
-	only      []string    // the only contenders to consider; nil: all
 	resumed   *result.Run // nil for a new run
-	Plan      result.Plan // of a new run without contenders, since only the arena knows which can run
-	// Wrap, if set, returns the arena that is measured in place of the one that
-	// was opened.
-	Wrap func(arena.Arena) (arena.Arena, error)
+}
+
+// Measurement is the plan of a run, made once, as it crosses to the process that measures.
+// That process adds to Plan what only the opened arena knows: which contenders can run, what
+// they lack, and the rates that are found by calibration. It then writes the plan into the
+// run directory.
+type Measurement struct {
+	Plan   result.Plan // of a new run: without contenders
+	Wanted []string    // the contenders asked for by name; nil: all that are supported
+	Only   []string    // the only contenders to consider; nil: all
+	Resume bool        // go on with the run that is in the run directory
 }
 
 // Prepare turns the request into a job. It makes nothing.
 func (f *Request) Prepare() (*Job, error) {
 	f.findSelfTest()
-	j := &Job{request: f, asked: *f}
-	kind, err := FindArena(f.Arena)
-	if err != nil {
-		return nil, err
-	}
+	j := &Job{request: f}
 	if f.Resume != "" {
-		if err := checkOwner(f.Resume); err != nil {
+		if err := j.loadResumed(); err != nil {
 			return nil, err
 		}
-		rec, err := result.Load(f.Resume)
-		if err != nil {
-			return nil, err
-		}
-		if empty(rec) {
-			return nil, exit.Usage("%s measures no contender, for the reasons that `cnibench report` shows; begin a new run", f.Resume)
-		}
-		if kind, err = kind.resuming(rec.Run.Arena, f.Given["arena"]); err != nil {
-			return nil, err
-		}
-		f.Arena, f.Out, j.resumed, j.Plan = kind.Name, f.Resume, &rec.Run, rec.Run.Plan
-	}
-	if err := kind.Foreign(f.Given); err != nil {
-		return nil, err
-	}
-	if err := kind.check(f); err != nil {
-		return nil, err
 	}
 	if err := f.checkPrivileged(); err != nil {
 		return nil, err
 	}
-	if f.PartOf != "" {
-		return j, j.partPlan()
-	}
-	if j.resumed != nil {
-		if err := f.refuseChanges(kind.fixed); err != nil {
-			return nil, err
-		}
-		if err := f.Adopt(j.Plan.Settings); err != nil {
-			return nil, err
-		}
-	}
-	if j.Place, err = kind.place(f); err != nil {
+	var err error
+	if j.Venue, err = f.Venue(); err != nil {
 		return nil, err
 	}
-	if j.Catalogue, err = LoadCatalogue(j.Place.Own()...); err != nil {
+	if j.Venue.Traits().ThisMachine {
+		if err := refuseHidden(f.Out); err != nil {
+			return nil, err
+		}
+	}
+	if j.Catalogue, err = LoadCatalogue(j.Venue.Own()...); err != nil {
 		return nil, err
 	}
-	if j.resumed != nil {
-		return j, j.programs(j.Plan.Steps)
+	if j.Resume {
+		return j, equip(j.Venue, j.Plan.Steps)
 	}
 	return j, j.newPlan()
 }
 
-// Lead carries the job out in its place.
-func (j *Job) Lead(ctx context.Context) error {
+// loadResumed reads the run that is to be resumed and applies what its plan remembers.
+func (j *Job) loadResumed() error {
+	f := j.request
+	if err := checkOwner(f.Resume); err != nil {
+		return err
+	}
+	rec, err := result.Load(f.Resume)
+	if err != nil {
+		return err
+	}
+	if len(rec.Run.Plan.Contenders) == 0 {
+		return exit.Usage("%s measures no contender, for the reasons that `cnibench report` shows; begin a new run", f.Resume)
+	}
+	if f.Arena, err = arenaOf(f.Arena, rec.Run.Arena, f.Given["arena"]); err != nil {
+		return err
+	}
+	f.Out, j.resumed, j.Resume, j.Plan = f.Resume, &rec.Run, true, rec.Run.Plan
+	if err := f.refuseChanges(); err != nil {
+		return err
+	}
+	if err := f.ApplyRecorded(j.Plan.Settings); err != nil {
+		return err
+	}
+	f.bootSameKernel(j.resumed)
+	return nil
+}
+
+// Lead carries the job out in its venue and reports it to out. complete says that nothing
+// interrupted it.
+func (j *Job) Lead(ctx context.Context, out io.Writer) error {
 	if err := j.checkTrust(); err != nil {
 		return err
 	}
-	if !j.request.accepted { // else the process that leads the run has printed these
-		for _, why := range j.request.uncapped {
-			console.Logger(os.Stderr).Warn("step left out: it can't be held to --max-rate", "step", why)
-		}
+	for _, why := range j.request.uncapped {
+		console.Logger(os.Stderr).Warn("step left out: it can't be held to --max-rate", "step", why)
 	}
-	return j.Place.Lead(ctx, j)
+	if err := j.request.checkGuestKernel(ctx); err != nil {
+		return err
+	}
+	dir := j.request.Out
+	_, err := MeasureVerb().In(ctx, j.request, j.Measurement)
+	if _, missing := os.Stat(filepath.Join(dir, "run.json")); missing != nil {
+		if lost := new(lostError); errors.As(err, lost) {
+			return fmt.Errorf("%w; %w", err, errNothingSealed)
+		}
+		return err
+	}
+	if lost := new(lostError); errors.As(err, lost) {
+		return exit.With(exit.Code(err), fmt.Errorf("%w; %w", err, j.request.sealed(dir)))
+	}
+	return errors.Join(err, writeReport(dir, err == nil, out))
+}
+
+// writeReport prints the table and writes the page of the run in dir. complete says that
+// nothing interrupted the run.
+func writeReport(dir string, complete bool, out io.Writer) error {
+	rec, err := result.Load(dir)
+	if err != nil {
+		return err
+	}
+	r := report.Assemble(dir, rec, analysis.Options{})
+	err = result.WriteFile(dir, "report.html", func(w io.Writer) error {
+		return report.Write(w, string(report.HTML), r, report.Options{})
+	})
+	if werr := report.Write(out, string(report.Text), r, report.Options{Color: console.UseColor(out), Width: console.Width(out)}); werr != nil {
+		return errors.Join(err, werr)
+	}
+	fmt.Fprintf(out, "\nReport: %s\nIn a browser: cnibench explore %s\n", filepath.Join(dir, "report.html"), text.ShellWord(dir))
+	if err != nil || !complete {
+		return err
+	}
+	if err := report.NoneValid(rec); err != nil {
+		return exit.With(exit.Gate, err)
+	}
+	return nil
 }
 
 // checkPrivileged refuses privileged pods in a run that needs none.
 func (f *Request) checkPrivileged() error {
-	if !f.Cluster.Privileged || f.Resume != "" || f.isSelfTest || f.OnNodes {
+	if !f.Cluster.Privileged || f.Resume != "" || f.ForSelfTest || f.OnNodes {
 		return nil
 	}
 	if f.Checks != "" {
@@ -111,4 +161,16 @@ func (f *Request) checkPrivileged() error {
 		}
 	}
 	return exit.Usage("--privileged: measurements need no privileged pods, only the check of encryption does; leave it out, or add --check encryption")
+}
+
+// refuseHidden refuses a folder that the lab hides behind an empty file system of its own.
+func refuseHidden(dir string) error {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if lab.HidesPath(abs) {
+		return exit.Usage("%s: the lab has an empty %s of its own; choose a run directory elsewhere", dir, lab.RunDir)
+	}
+	return nil
 }

@@ -34,8 +34,12 @@ func TestWhatARunHasLeft(t *testing.T) {
 		"not supported, else": {t.Context(), &arena.Unsupported{Reason: "may not"}, Kube, exit.Unsupported, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := &Job{request: &Request{Arena: c.arena}}
-			err := j.withNextStep(c.ctx, c.err, false, "dir")
+			var venue Venue = &labVenue{}
+			if c.arena == Kube {
+				venue = &clusterVenue{}
+			}
+			s := &Session{Inside: &Inside{Request: &Request{Arena: c.arena}, Venue: venue}}
+			err := s.withNextStep(c.ctx, c.err, false, "dir")
 			if (err != nil) != (c.err != nil) || err != nil && exit.Code(err) != c.code {
 				t.Errorf("error %v", err)
 			}

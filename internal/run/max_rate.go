@@ -23,15 +23,15 @@ const (
 // capped returns the steps with parameters that keep them below the request's rate. It
 // leaves out the steps that can't be kept below --max-rate, notes why in f.uncapped, and
 // fails if no step is left. The default limit of a cluster leaves no step out.
-func (f *Request) capped(steps []result.Step) ([]result.Step, error) {
-	most, err := f.mostRate()
-	if err != nil || most == 0 {
+func (f *Request) capped(steps []result.Step, inUse bool) ([]result.Step, error) {
+	max, err := f.maxRate(inUse)
+	if err != nil || max == 0 {
 		return steps, err
 	}
 	var kept []result.Step
 	f.uncapped = nil
 	for _, s := range steps {
-		why := holdTo(&s, most)
+		why := holdTo(&s, max)
 		if why == "" || !f.Given[maxRateFlag] {
 			kept = append(kept, s)
 			continue
@@ -44,8 +44,9 @@ func (f *Request) capped(steps []result.Step) ([]result.Step, error) {
 	return kept, nil
 }
 
-// mostRate returns the most that a step may send, bit/s; 0: no limit.
-func (f *Request) mostRate() (unit.BitRate, error) {
+// maxRate returns the most that a step may send, bit/s; 0: no limit. inUse says that others
+// use the network.
+func (f *Request) maxRate(inUse bool) (unit.BitRate, error) {
 	if f.Given[maxRateFlag] {
 		rate, err := unit.ParseBitRate(f.MaxRate)
 		if err != nil {
@@ -53,7 +54,7 @@ func (f *Request) mostRate() (unit.BitRate, error) {
 		}
 		return rate, nil
 	}
-	if f.Arena != Kube || f.Cluster.Install || f.Study != "" {
+	if !inUse || f.Study != "" {
 		return 0, nil
 	}
 	line, _, err := f.link()
@@ -61,15 +62,15 @@ func (f *Request) mostRate() (unit.BitRate, error) {
 }
 
 // holdTo limits what the step sends to that rate. It returns why that is impossible, else "".
-func holdTo(s *result.Step, most unit.BitRate) (why string) {
+func holdTo(s *result.Step, max unit.BitRate) (why string) {
 	peak, known := peakRate(s)
 	_, bulk := s.Params[result.BandwidthParam]
 	_, share := workload.Share(s.Params[result.RateParam])
 	switch {
-	case known && peak <= most:
+	case known && peak <= max:
 		return ""
 	case bulk:
-		*s = s.WithBandwidth(most)
+		*s = s.WithBandwidth(max)
 		return ""
 	case known:
 		return fmt.Sprintf("it sends %v of payload; --set %s.rate lowers that", peak, s.ID)

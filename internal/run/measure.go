@@ -13,23 +13,57 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/guest/vm"
-	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/bench"
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/fingerprint"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/run/underway"
-	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
 )
 
-// Run measures and reports. It must be called inside the place.
-func (j *Job) Run(ctx context.Context) error {
-	opened, err := j.Place.Open(ctx)
-	if err == nil && j.Wrap != nil {
-		opened.Arena, err = j.Wrap(opened.Arena)
+// Session is a measurement in the process that carries it out. Run may be called after
+// Catalogue has what a task adds.
+type Session struct {
+	*Inside
+	Measurement
+	Catalogue *Catalogue
+	// Wrap, if set, returns the arena that is measured in place of the one that was opened.
+	Wrap func(arena.Arena) (arena.Arena, error)
+}
+
+// MeasureVerb measures what the plan says and writes the run directory.
+func MeasureVerb() Verb[Measurement, struct{}] {
+	return Verb[Measurement, struct{}]{
+		Name: "run",
+		Do: func(ctx context.Context, in *Inside, task Measurement) (none struct{}, err error) {
+			s, err := in.Session(task)
+			if err != nil {
+				return none, err
+			}
+			return none, s.Run(ctx)
+		},
+	}
+}
+
+// Session returns the session of a measurement that was handed over.
+func (in *Inside) Session(task Measurement) (*Session, error) {
+	catalogue, err := LoadCatalogue(in.Venue.Own()...)
+	if err != nil {
+		return nil, err
+	}
+	if in.Guest != nil && !task.Resume { // whose CPUs and acceleration only this process knows
+		task.Plan.Settings = maps.Clone(task.Plan.Settings)
+		task.Plan.Settings["cpus"] = in.Request.CPUs
+		task.Plan.Settings["accel"] = in.Guest.Accel()
+	}
+	return &Session{Inside: in, Measurement: task, Catalogue: catalogue}, equip(in.Venue, task.Plan.Steps)
+}
+
+// Run measures and writes the run directory.
+func (m *Session) Run(ctx context.Context) error {
+	opened, err := m.Venue.Open(ctx)
+	if err == nil && m.Wrap != nil {
+		opened.Arena, err = m.Wrap(opened.Arena)
 	}
 	if err != nil {
 		return err
@@ -38,7 +72,7 @@ func (j *Job) Run(ctx context.Context) error {
 	bar := console.NewProgress(os.Stderr, 0)
 	defer bar.Done()
 	runner := &bench.Runner{
-		Arena: a, Catalogue: j.Catalogue.Contender, Exe: opened.Exe, Kernel: opened.Kernel, LineRate: opened.LineRate, MTU: opened.MTU, Log: console.Logger(console.Lines(bar.Message)),
+		Arena: a, Catalogue: m.Catalogue.Contender, Exe: opened.Exe, Kernel: opened.Kernel, LineRate: opened.LineRate, MTU: opened.MTU, Log: console.Logger(console.Lines(bar.Message)),
 		Progress: func(p bench.Progress) {
 			if p.Total == 0 {
 				bar.Message(p.Text)
@@ -48,14 +82,14 @@ func (j *Job) Run(ctx context.Context) error {
 		},
 	}
 	kept := false
-	if j.request.Keep {
+	if m.Request.Keep {
 		runner.Keep = func(ctx context.Context, endpoints []string) {
 			kept = true
 			bar.Message(fmt.Sprintf("kept up until Ctrl-C; look inside with: cnibench enter %s", strings.Join(endpoints, "|")))
 			<-ctx.Done()
 		}
 	}
-	store, sealed, run, err := j.openStore(ctx, a, runner)
+	store, sealed, run, err := m.openStore(ctx, a, runner)
 	if ctx.Err() != nil && err != nil {
 		return fmt.Errorf("interrupted %w", errNothingSealed)
 	}
@@ -65,39 +99,27 @@ func (j *Job) Run(ctx context.Context) error {
 	defer store.Close()
 	plan := &run.Plan
 	runner.Store = store
-	interim := &underway.Interim{Store: store}
-	view := &underway.Preview{Bar: bar, Interim: interim, Plan: plan, Baseline: j.request.Baseline}
-	if j.resumed != nil {
-		view.Baseline = j.resumed.Baseline
-	}
+	sofar := &interim{Store: store}
+	view := &preview{Bar: bar, Interim: sofar, Plan: plan, Baseline: run.Baseline}
 	runner.Progress = view.Wrap(runner.Progress)
-	left := 0
-	if j.request.GuestFollows && vm.Available() == nil {
-		left = len(leftToGuest(run))
-	}
-	end := newStopping(j.request, plan, left, interim.Report, bar.Message)
+	end := newStopping(m.Request, plan, sofar.Report, bar.Message)
 	runner.Search, runner.Enough = end.searches, end.enough
-	runErr := j.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
+	runErr := m.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
 	if runErr == nil {
 		runErr = store.End(time.Now())
 	}
-	bar.Done()
-	return errors.Join(runErr, j.report(store.Dir(), runErr == nil))
+	return runErr
 }
 
 // withNextStep adds to the runner's error what the user can do. kept says that --keep
 // held a complete run until the user interrupted it.
-func (j *Job) withNextStep(ctx context.Context, err error, kept bool, dir string) error {
+func (m *Session) withNextStep(ctx context.Context, err error, kept bool, dir string) error {
 	var left error
 	if errors.Is(err, bench.ErrLeft) {
-		clean := "cnibench clean"
-		if j.request.Arena == Kube {
-			clean += " --arena " + Kube
-		}
-		left = fmt.Errorf("remove what may be left with `%s`", clean)
+		left = fmt.Errorf("remove what may be left with `%s`", m.Venue.Traits().CleanUp)
 	}
 	if ctx.Err() != nil && !kept {
-		err = errors.Join(fmt.Errorf("interrupted; %w", j.request.sealed(dir)), left)
+		err = errors.Join(fmt.Errorf("interrupted; %w", m.Request.sealed(dir)), left)
 	} else {
 		err = errors.Join(err, left)
 	}
@@ -116,11 +138,6 @@ func (f *Request) sealed(dir string) error {
 	return fmt.Errorf("what is sealed is a valid run: go on with `%s`", f.resumption(dir))
 }
 
-// resumption returns the command line that resumes the run in dir.
-func (f *Request) resumption(dir string) string {
-	return strings.Join(append([]string{"cnibench run --resume", text.ShellWord(dir)}, f.unplanned()...), " ")
-}
-
 // fingerprinted returns the environment of the first contender's first node, with the
 // keys that the arena adds.
 func fingerprinted(ctx context.Context, runner *bench.Runner, plan *result.Plan) (result.Environment, error) {
@@ -135,24 +152,24 @@ func fingerprinted(ctx context.Context, runner *bench.Runner, plan *result.Plan)
 
 // openStore makes the run directory of a new run, or opens that of a resumed one.
 // It returns the store, the keys of the samples that are sealed, and the plan.
-func (j *Job) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner) (*result.Store, map[result.Key]bool, *result.Run, error) {
-	if j.resumed != nil {
-		store, rec, err := result.Resume(j.request.Out)
+func (m *Session) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner) (*result.Store, map[result.Key]bool, *result.Run, error) {
+	if m.Resume {
+		store, rec, err := result.Resume(m.Request.Out)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		err = j.checkSame(ctx, a, runner, &rec.Run)
+		err = m.checkSame(ctx, a, runner, &rec.Run)
 		if err != nil {
 			return nil, nil, nil, errors.Join(err, store.Close())
 		}
-		store.SetTool(j.request.Tool, rec.Run.Tool)
+		store.SetTool(m.Request.Tool, rec.Run.Tool)
 		return store, rec.Sealed(), &rec.Run, nil
 	}
 	run := &result.Run{
-		Schema: result.RunSchema, Tool: j.request.Tool, Started: time.Now().UTC(), Arena: a.Name(), Baseline: j.request.Baseline, Plan: j.Plan,
+		Schema: result.RunSchema, Tool: m.Request.Tool, Started: time.Now().UTC(), Arena: a.Name(), Baseline: m.Request.Baseline, Plan: m.Plan,
 	}
-	run.ID = filepath.Base(j.request.Out)
-	if err := j.enlist(ctx, a, run); err != nil {
+	run.ID = filepath.Base(m.Request.Out)
+	if err := m.enlist(ctx, a, run); err != nil {
 		return nil, nil, nil, err
 	}
 	for i := range run.Unsupported {
@@ -160,17 +177,17 @@ func (j *Job) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner
 		u.Reason, u.Remedy = a.Anonymous(u.Reason), a.Anonymous(u.Remedy)
 	}
 	if len(run.Plan.Contenders) == 0 {
-		return nil, nil, nil, j.measureNothing(a, run)
+		return nil, nil, nil, exit.With(exit.Unsupported, errors.New("none of the contenders can run here; `cnibench probe` says why"))
 	}
 	env, err := fingerprinted(ctx, runner, &run.Plan)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	run.Environment = env
-	maps.Copy(run.Environment, j.request.selfTested(env["kernel.release"]))
-	if j.request.Checks != "" {
+	maps.Copy(run.Environment, m.Request.selfTested(env["kernel.release"]))
+	if m.Request.Checks != "" {
 		say := func(id string) { runner.Progress(bench.Progress{Text: "check: " + id}) }
-		found, err := checkPlan(ctx, a, j.Catalogue, runner.Exe, j.request.Checks, &run.Plan, say)
+		found, err := checkPlan(ctx, a, m.Catalogue, runner.Exe, m.Request.Checks, &run.Plan, say)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -179,14 +196,14 @@ func (j *Job) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner
 		}
 	}
 	// A folder that can't be written is an error before the search for rates.
-	if err := os.MkdirAll(j.request.Out, 0o755); err != nil {
+	if err := os.MkdirAll(m.Request.Out, 0o755); err != nil {
 		return nil, nil, nil, err
 	}
 	if err := runner.Calibrate(ctx, run, run.Plan.Contenders[0]); err != nil {
-		_ = os.Remove(j.request.Out) // empty, unless somebody else uses it
+		_ = os.Remove(m.Request.Out) // empty, unless somebody else uses it
 		return nil, nil, nil, err
 	}
-	store, err := result.Create(j.request.Out, run)
+	store, err := result.Create(m.Request.Out, run)
 	if errors.Is(err, result.ErrExists) {
 		return nil, nil, nil, exit.With(exit.WrongUsage, err)
 	}
@@ -196,7 +213,7 @@ func (j *Job) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner
 // checkSame refuses to resume a run on another machine, or if a contender of its plan
 // can't run any more: sealed samples are never repeated, so new samples must be
 // comparable with them.
-func (j *Job) checkSame(ctx context.Context, a arena.Arena, runner *bench.Runner, run *result.Run) error {
+func (m *Session) checkSame(ctx context.Context, a arena.Arena, runner *bench.Runner, run *result.Run) error {
 	env, err := fingerprinted(ctx, runner, &run.Plan)
 	if err != nil {
 		return err
@@ -207,11 +224,11 @@ func (j *Job) checkSame(ctx context.Context, a arena.Arena, runner *bench.Runner
 	if run.Environment[analysis.CPUClockKey] != env[analysis.CPUClockKey] {
 		return exit.Usage("the run's CPU figures are sums of the kernel's ticks, and this version goes by its idle time; go on with cnibench %s, or begin a new run", run.Tool)
 	}
-	if tool := j.request.Tool; tool != run.Tool {
+	if tool := m.Request.Tool; tool != run.Tool {
 		runner.Log.Warn("the run was begun by another version of cnibench", "then", run.Tool.Version, "now", tool.Version)
 	}
 	for _, entry := range run.Plan.Contenders {
-		c, err := j.Catalogue.Contender(entry.ID)
+		c, err := m.Catalogue.Contender(entry.ID)
 		if err != nil {
 			return err
 		}
@@ -224,22 +241,6 @@ func (j *Job) checkSame(ctx context.Context, a arena.Arena, runner *bench.Runner
 		}
 	}
 	return nil
-}
-
-// measureNothing writes a run without contenders, which holds the reasons, and returns
-// an error with exit.Unsupported. The error has no text if a guest follows, which may
-// run the contenders.
-func (j *Job) measureNothing(a arena.Arena, run *result.Run) error {
-	run.Environment = result.Environment{"kernel.release": lab.KernelRelease()}
-	maps.Copy(run.Environment, a.Environment())
-	store, err := result.Create(j.request.Out, run)
-	if err != nil {
-		return err
-	}
-	if err := store.Close(); err != nil || j.request.GuestFollows {
-		return exit.With(exit.Unsupported, err)
-	}
-	return exit.With(exit.Unsupported, fmt.Errorf("kernel %s runs none of %s either", lab.KernelRelease(), strings.Join(j.only, ", ")))
 }
 
 // checkPlan runs the checks of the list once on every contender of the plan,

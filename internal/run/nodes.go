@@ -16,24 +16,24 @@ type NodeAnswer = kube.OnMachine
 // privileged pod each, and hands the answers to show. An error of an interruption
 // ends with next, which says what the user can do.
 func OnNodes(ctx context.Context, f *Request, args []string, next string, show func([]NodeAnswer) error) error {
-	place, err := NewKube(f)
+	cluster, err := newCluster(f)
 	if err != nil {
 		return err
 	}
-	return place.Inside(ctx, func(ctx context.Context) error {
-		machines, err := kube.OpenMachines(ctx, place.Options)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return exit.With(exit.Failed, fmt.Errorf("interrupted before anything ran on a node, so that nothing is changed there: %w; begin again with the same command", err))
-		case err != nil:
-			return KubeError(err)
-		}
-		answers := machines.Run(ctx, args...)
-		// First show: the removal of the pods takes a moment and may fail.
-		err = errors.Join(show(answers), machines.Close(context.WithoutCancel(ctx)))
-		if ctx.Err() != nil {
-			err = exit.With(exit.Failed, errors.Join(err, errors.New("interrupted; "+next)))
-		}
-		return err
-	})
+	ctx, stop := untilEndedInCluster(ctx)
+	defer stop()
+	machines, err := kube.OpenMachines(ctx, cluster.Options)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return exit.With(exit.Failed, fmt.Errorf("interrupted before anything ran on a node, so that nothing is changed there: %w; begin again with the same command", err))
+	case err != nil:
+		return KubeError(err)
+	}
+	answers := machines.Run(ctx, args...)
+	// First show: the removal of the pods takes a moment and may fail.
+	err = errors.Join(show(answers), machines.Close(context.WithoutCancel(ctx)))
+	if ctx.Err() != nil {
+		err = exit.With(exit.Failed, errors.Join(err, errors.New("interrupted; "+next)))
+	}
+	return err
 }

@@ -34,7 +34,7 @@ type Program struct {
 type Support struct {
 	ID string `json:"id"`
 	OK bool   `json:"ok"`
-	// Guest says that another kernel could run it, as cnibench run does.
+	// Guest says that another kernel could run it: cnibench run --arena microvm.
 	Guest  bool   `json:"guest,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
@@ -47,41 +47,29 @@ type ClusterProbe struct {
 	Contenders  []Support          `json:"contenders"`
 }
 
-// ProbeLab probes this kernel in the lab's container and hands the result to show
-// there. Outside of the container it starts this same command line inside.
-func ProbeLab(ctx context.Context, show func(*Probe) error) error {
-	if !lab.Contained() {
-		// In the container every user is root.
-		if err := os.Setenv(userEnv, userWord()); err != nil {
-			return err
-		}
-		return Contain(ctx)
-	}
-	if err := lab.Enter(); err != nil {
-		return err
-	}
-	p, err := probe(ctx)
-	if err != nil {
-		return err
-	}
-	return show(p)
-}
+// ProbeTask is what only the user's process knows.
+type ProbeTask struct{ User string }
 
-const userEnv = "CNIBENCH_PROBE_USER"
-
-func userWord() string {
+// ProbeLab probes this kernel in the lab's container.
+func ProbeLab(ctx context.Context) (*Probe, error) {
+	f, task := NewRequest(), ProbeTask{User: "user"} // in the container every user is root
 	if os.Geteuid() == 0 {
-		return "root"
+		task.User = "root"
 	}
-	return "user"
+	return ProbeVerb().In(ctx, &f, task)
 }
 
-func probe(ctx context.Context) (*Probe, error) {
+// ProbeVerb asks this kernel what the lab can run.
+func ProbeVerb() Verb[ProbeTask, *Probe] {
+	return Verb[ProbeTask, *Probe]{Name: "probe", Do: probe}
+}
+
+func probe(ctx context.Context, in *Inside, task ProbeTask) (*Probe, error) {
 	features, err := lab.Probe()
 	if err != nil {
 		return nil, err
 	}
-	p := &Probe{Schema: "cnibench/probe/1", Kernel: lab.KernelRelease(), User: os.Getenv(userEnv), Features: features}
+	p := &Probe{Schema: "cnibench/probe/1", Kernel: lab.KernelRelease(), User: task.User, Features: features}
 	wanted, err := programs.Run("", nil)
 	if err != nil {
 		return nil, err
@@ -89,10 +77,7 @@ func probe(ctx context.Context) (*Probe, error) {
 	for _, w := range wanted {
 		p.Programs = append(p.Programs, Program{w.Program, w.Package, w.Here, w.Remedy})
 	}
-	a, err := lab.New(lab.Options{
-		Nodes: 2, Underlay: lab.UnderlayAuto, MTU: 1500, Congestion: lab.CongestionAuto,
-		CPUs: lab.DefaultPlacement(lab.CPUs()),
-	})
+	opened, err := in.Venue.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +85,7 @@ func probe(ctx context.Context) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Contenders, err = supports(ctx, a, cat.Contenders)
+	p.Contenders, err = supports(ctx, opened.Arena, cat.Contenders)
 	for i := range p.Contenders {
 		if p.Contenders[i].Guest {
 			p.Contenders[i].Remedy = guestRemedy()
@@ -131,29 +116,27 @@ func guestRemedy() string {
 	if err := vm.Available(); err != nil {
 		return "run it in a guest: " + err.Error()
 	}
-	return "cnibench run boots a guest for it"
+	return "run it in a guest: cnibench run --arena " + MicroVM
 }
 
-// ProbeCluster probes the request's cluster, as a run does first, and hands the result
-// to show.
-func ProbeCluster(ctx context.Context, f *Request, show func(*ClusterProbe) error) error {
-	place, err := NewKube(f)
-	if err != nil {
-		return err
-	}
-	return place.Inside(ctx, func(ctx context.Context) error {
-		opened, err := place.Open(ctx)
+// ProbeCluster probes the request's cluster, as a run does first.
+func ProbeCluster(ctx context.Context, f *Request) (*ClusterProbe, error) {
+	return ProbeClusterVerb().In(ctx, f, ProbeTask{})
+}
+
+// ProbeClusterVerb asks a cluster what a run there would ask.
+func ProbeClusterVerb() Verb[ProbeTask, *ClusterProbe] {
+	return Verb[ProbeTask, *ClusterProbe]{Name: "probe-cluster", Do: func(ctx context.Context, in *Inside, _ ProbeTask) (*ClusterProbe, error) {
+		opened, err := in.Venue.Open(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		cat, err := LoadCatalogue(place.Own()...)
+		cat, err := LoadCatalogue(in.Venue.Own()...)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		p := &ClusterProbe{Schema: "cnibench/probe-kube/1", Environment: opened.Arena.Environment()}
-		if p.Contenders, err = supports(ctx, opened.Arena, place.Candidates(cat.Contenders)); err != nil {
-			return err
-		}
-		return show(p)
-	})
+		p.Contenders, err = supports(ctx, opened.Arena, in.Venue.Candidates(cat.Contenders))
+		return p, err
+	}}
 }

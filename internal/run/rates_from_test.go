@@ -43,21 +43,6 @@ func TestRatesFrom(t *testing.T) {
 		t.Errorf("the suite's own parameters changed: %s", d)
 	}
 
-	// The process that carries the run out may not see the folder.
-	args, err := f.handOver()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var over Request
-	if err := over.Accept(strings.TrimPrefix(args[1], "--"+RequestFlag+"=")); err != nil {
-		t.Fatal(err)
-	}
-	over.RatesFrom = "absent"
-	again := result.Plan{Steps: []result.Step{step("http", "30%")}}
-	if err := over.takeRates(&again); err != nil || again.Steps[0].Params["rate"] != 20003.0 {
-		t.Errorf("handed over: %v, %v", again.Steps, err)
-	}
-
 	other := step("http", "30%")
 	other.Params["connections"] = 8
 	for name, test := range map[string]struct {

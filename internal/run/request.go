@@ -1,17 +1,12 @@
-// Package run carries a whole run out: the request of the command line
-// (request.go) becomes a plan (plan.go) for a place (place.go), where it is
-// measured (measure.go) and then reported (report.go). A run of the lab may have
-// parts in processes of their own: lead.go starts them, handover.go passes them the
-// request. The package parses no flags. Next: job.go.
+// Package run carries a whole run out: the request of the command line (request.go,
+// flags.go) becomes a plan (plan.go), which is carried out in a venue (venue.go), where it
+// is measured (measure.go), and then reported (job.go). task.go takes this and any other
+// task over the borders of processes. The package parses no command line. Next: job.go.
 package run
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/arena/guest"
@@ -38,10 +33,9 @@ type Request struct {
 	Seed                     uint64
 	Out, Resume              string
 	Rates                    string
-	RatesFrom                string       // the run directory whose rates replace shares of a capacity; "" for none
-	Earlier                  *result.Plan // of RatesFrom, once read: steps, capacities, and in RatesFrom the run's name
-	MaxRate                  string       // the most that a step may send, "500M"; "0" is no limit, "" the arena's
-	uncapped                 []string     // steps that MaxRate leaves out, each with the reason
+	RatesFrom                string   // the run directory whose rates replace shares of a capacity; "" for none
+	MaxRate                  string   // the most that a step may send, "500M"; "0" is no limit, "" the arena's
+	uncapped                 []string // steps that MaxRate leaves out, each with the reason
 	Keep                     bool
 	Baseline, Checks         string
 
@@ -52,15 +46,11 @@ type Request struct {
 	Services                []int
 	Congestion, CPUs        string
 	CNIConf, CNITransport   string
-	cniText                 string // of CNIConf
+	CNIText                 string // of CNIConf, once read
 
 	Cluster Cluster
 	Guest   Guest
 	NIC     string // microvm: the model of the network devices that join the nodes; "" is veth pairs
-
-	// Set by the process that leads the run, for the process that measures.
-	GuestFollows bool   // a guest measures afterwards what this kernel can't run
-	PartOf       string // the run directory whose remaining contenders the guest measures; "" outside a guest's part
 
 	SelfTest *selftest.Kept // the newest self-test of this machine, kernel and version; nil: none
 
@@ -68,16 +58,13 @@ type Request struct {
 	// its time; 0: as many as an interval takes.
 	LeastRounds int
 
-	accepted   bool // the process that leads the run has checked this request and handed it over
-	isSelfTest bool
+	// ForSelfTest says that the run is the self-test's.
+	ForSelfTest bool
 	// OnNodes says that a cluster's nodes are changed, by privileged pods on them.
 	OnNodes bool
 
 	Given map[string]bool // the flags that the user gave
-	// Set sets a flag as the command line does.
-	Set    func(flag, value string) error `json:"-"`
-	Stdout io.Writer                      `json:"-"`
-	Tool   result.Tool                    `json:"-"` // this program
+	Tool  result.Tool     // this program
 }
 
 // NewRequest returns the request of a command line without flags.
@@ -92,7 +79,7 @@ func NewRequest() Request {
 
 // Check finds wrong usage before anything is made.
 func (f *Request) Check() error {
-	if _, err := FindArena(f.Arena); err != nil {
+	if err := CheckArena(f.Arena); err != nil {
 		return err
 	}
 	if f.Checks != "" {
@@ -130,16 +117,10 @@ func (f *Request) Check() error {
 		return exit.Usage("--slice %v: too small; give %v or more, or 0 for none", f.Slice, leastSlice)
 	}
 	if f.Resume != "" {
-		return f.refuseChanges(planFlags)
-	}
-	if f.PartOf != "" {
-		return nil // plan and place are those of the other run
+		return f.refuseChanges()
 	}
 	if f.Out == "" {
 		f.Out = NewDir(time.Now())
-	}
-	if lab.Contained() {
-		return nil
 	}
 	if entries, err := os.ReadDir(f.Out); err == nil && len(entries) > 0 {
 		return exit.Usage("%s exists and is not empty; choose another --out, or go on with it: cnibench run --resume %s", f.Out, f.Out)
@@ -151,91 +132,3 @@ func (f *Request) Check() error {
 
 // NewDir names the directory of a run that begins at that time.
 func NewDir(begin time.Time) string { return "cnibench-run-" + begin.Format("20060102-150405") }
-
-// planFlags are in the plan of every run and can't change on resume.
-var planFlags = []string{"study", "scale", "suite", "steps", "set", "contenders", "check", "rounds", "duration", "warmup", "slice", "seed", "out", "rates", "rates-from", maxRateFlag, "baseline", "services"}
-
-// dir returns the run directory; "" for a guest's part, whose folder is in another run's.
-func (f *Request) dir() string {
-	if f.PartOf != "" {
-		return ""
-	}
-	return cmp.Or(f.Resume, f.Out)
-}
-
-// commonSettings are the flags that every arena's plan remembers.
-var commonSettings = []string{"services", "rates", maxRateFlag, "check", "study", "scale", "steps", setKey, suiteTextKey}
-
-// Settings returns the flags that the plan remembers, with their values.
-func (f *Request) Settings() map[string]string {
-	s := map[string]string{}
-	if row, err := FindArena(f.Arena); err == nil {
-		s = row.recorded(f)
-	}
-	if f.Checks != "" {
-		s["check"] = f.Checks
-	}
-	if f.Rates != suite.RatesAuto {
-		s["rates"] = f.Rates
-	}
-	if f.MaxRate != "" {
-		s[maxRateFlag] = f.MaxRate
-	}
-	if f.Study != "" {
-		s["study"], s["scale"] = f.Study, f.Scale
-	}
-	if len(f.Steps) > 0 {
-		s["steps"] = strings.Join(f.Steps, ",")
-	}
-	if len(f.Changes) > 0 {
-		s[setKey] = strings.Join(f.Changes, "\n")
-	}
-	if f.SuiteText != "" {
-		s[suiteTextKey] = f.SuiteText
-	}
-	if len(f.Services) > 0 {
-		s["services"] = strings.Trim(strings.Join(strings.Fields(fmt.Sprint(f.Services)), ","), "[]")
-	}
-	return s
-}
-
-// Adopt sets the flags that a plan remembers, unless the command line gives them. Any
-// other flag in the plan is an error, since another person may have written the plan.
-func (f *Request) Adopt(settings map[string]string) error {
-	row, err := FindArena(f.Arena)
-	if err != nil {
-		return err
-	}
-	for flag, value := range settings {
-		switch {
-		case flag == cniTextKey:
-			f.cniText = value
-			continue
-		case !row.isSetting(flag):
-			return fmt.Errorf("the run was made with a setting that this version does not know: %s", flag)
-		case f.Given[flag]:
-			continue
-		case flag == setKey:
-			f.Changes = strings.Split(value, "\n")
-			continue
-		case flag == suiteTextKey:
-			f.SuiteText = value
-			continue
-		}
-		if err := f.Set(flag, value); err != nil {
-			return fmt.Errorf("setting %s of the run: %w", flag, err)
-		}
-	}
-	_, err = f.Guest.Check()
-	return err
-}
-
-// refuseChanges refuses flags that would change the plan of a resumed run.
-func (f *Request) refuseChanges(fixed []string) error {
-	for _, flag := range fixed {
-		if f.Given[flag] && flag != "image" && flag != "cni-conf" { // trusts needs these two
-			return exit.Usage("--%s: a resumed run keeps its plan; leave it out, or start a new run", flag)
-		}
-	}
-	return nil
-}

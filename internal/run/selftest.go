@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,10 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/guest"
-	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/selftest"
 	"github.com/cnibench/cnibench/internal/text/console"
@@ -30,78 +28,108 @@ const (
 	selfTestBusy   = 1500 * time.Millisecond // the neighbour works so long without a pause
 )
 
-// stateEnv passes the user's state folder to the process in the lab's container, where
-// the user is another.
-const stateEnv = "CNIBENCH_SELFTEST_STATE"
+// SelfTestTask is a self-test as it crosses to the process that measures.
+type SelfTestTask struct {
+	Measurement
+	Bed selftest.Bed
+}
 
-// SelfTest plants known truths in the request's arena, measures them, and hands the
-// result to show. For a guest and for the lab's container it starts this same command
-// line there; while a lab runs, this process is its busy neighbour. The run directory is
-// f.Out; if that is empty, it is removed afterwards. The error carries exit.Gate if a
-// planted truth was not found.
-func SelfTest(ctx context.Context, f *Request, show func(selftest.Result) error) error {
-	if err := f.NoGuestUnasked(); err != nil {
-		return err
-	}
-	if f.Arena == MicroVM && !guest.Inside() {
-		return f.SameInGuest(ctx)
-	}
-	if f.Arena != Kube {
-		f.Arena = Lab // also in a guest: the lab there
-	}
+// SelfTest plants known truths in the request's venue and measures them; while a lab runs,
+// a busy neighbour works beside it. The run directory is f.Out; if that is empty, it is
+// removed afterwards. The error carries exit.Gate if a planted truth was not found.
+func SelfTest(ctx context.Context, f *Request) (*selftest.Result, error) {
 	if f.Out == "" {
 		dir, err := os.MkdirTemp("", "cnibench-selftest-")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer os.RemoveAll(dir)
 		f.Out = filepath.Join(dir, "run")
 	}
-	j, bed, err := f.selfTest()
+	task, err := f.selfTest()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if f.Arena == Lab && !lab.Contained() {
-		if dir, err := tune.StateDir(); err == nil && !guest.Inside() {
-			if err := os.Setenv(stateEnv, dir); err != nil {
-				return err
-			}
-		}
-		busy := selfTestBusy
-		if bed.LongTurns { // a cycle takes seconds, and some should be without the neighbour
-			busy *= 10
-		}
-		defer selftest.Neighbour(max(1, runtime.NumCPU()/2), 1, busy)()
-		return Contain(ctx)
+	bed, err := SelfTestVerb().In(ctx, f, task)
+	if err != nil {
+		return nil, err
 	}
-	return j.Place.Inside(ctx, func(ctx context.Context) error {
-		f.Stdout = io.Discard
-		if err := j.Run(ctx); err != nil {
-			return err
+	rec, err := result.Load(f.Out)
+	if err != nil {
+		return nil, err
+	}
+	found := bed.Judge(rec, report.Assemble(f.Out, rec, analysis.Options{}))
+	if f.keepsSelfTest() && f.Rounds >= SelfTestRounds {
+		dir, err := tune.StateDir()
+		if err == nil {
+			err = found.Keep(dir, f.Tool.Version, lab.KernelRelease(), time.Now())
 		}
-		rec, err := result.Load(f.Out)
 		if err != nil {
-			return err
+			console.Logger(os.Stderr).Warn("the result is not kept for later runs", "error", err)
 		}
-		found := bed.Judge(rec, Assemble(f.Out, rec, analysis.Options{}))
-		if dir := os.Getenv(stateEnv); dir != "" && f.Rounds >= SelfTestRounds {
-			if err := found.Keep(dir, f.Tool.Version, lab.KernelRelease(), time.Now()); err != nil {
-				console.Logger(os.Stderr).Warn("the result is not kept for later runs", "error", err)
+	}
+	if !found.Passed {
+		err = exit.With(exit.Gate, nil)
+	}
+	return &found, err
+}
+
+// SelfTestVerb measures what is planted. Its answer is the bed on which that was done.
+func SelfTestVerb() Verb[SelfTestTask, selftest.Bed] {
+	return Verb[SelfTestTask, selftest.Bed]{
+		Name: "selftest",
+		Do: func(ctx context.Context, in *Inside, task SelfTestTask) (selftest.Bed, error) {
+			bed := in.bed(task.Bed)
+			s, err := in.Session(task.Measurement)
+			if err != nil {
+				return bed, err
 			}
-		}
-		if err := show(found); err != nil {
-			return err
-		}
-		if !found.Passed {
-			return exit.With(exit.Gate, nil)
-		}
-		return nil
-	})
+			base, err := s.Catalogue.Contender(bed.Baseline)
+			if err != nil {
+				return bed, err
+			}
+			for _, c := range bed.Contenders(base) {
+				s.Catalogue.Contenders = append(s.Catalogue.Contenders, c)
+				s.Wanted = append(s.Wanted, c.ID)
+			}
+			known := base
+			if in.Venue.Traits().ThisMachine {
+				known = nil
+			}
+			s.Wrap = func(a arena.Arena) (arena.Arena, error) { return selftest.Plant(a, bed, known), nil }
+			p := &s.Plan
+			p.Suite, p.Steps, p.Gaps = "selftest", bed.Steps(), bed.Gaps()
+			p.Rounds, p.Until, p.MaxTime = in.Request.Rounds, 0, 0
+			p.Duration, p.Warmup = unit.Seconds(bed.Window().Seconds()), unit.Seconds(selfTestWarmup.Seconds())
+			p.Settings["selftest"] = "yes" // an unknown setting: the run can't be resumed as an ordinary run
+			return bed, s.Run(ctx)
+		},
+		Beside: func(in *Inside, task SelfTestTask) func() {
+			busy := selfTestBusy
+			if in.bed(task.Bed).LongTurns { // a cycle takes seconds, and some should be without the neighbour
+				busy *= 10
+			}
+			return selftest.Neighbour(max(1, runtime.NumCPU()/2), 1, busy)
+		},
+	}
+}
+
+// bed returns the bed as it is in this process's guest, if that has an emulated CPU.
+func (in *Inside) bed(b selftest.Bed) selftest.Bed {
+	if in.Guest != nil && in.Guest.Emulated {
+		b.Emulated, b.LongTurns = true, true
+	}
+	return b
+}
+
+// keepsSelfTest says whether the result of a self-test is one of this machine and kernel.
+func (f *Request) keepsSelfTest() bool {
+	return f.Arena != Kube && f.Arena != MicroVM && guest.Here() == nil
 }
 
 // findSelfTest finds the newest self-test of this machine.
 func (f *Request) findSelfTest() {
-	if dir, err := tune.StateDir(); err == nil && !f.accepted && f.Arena != Kube {
+	if dir, err := tune.StateDir(); err == nil && f.Arena != Kube {
 		f.SelfTest = selftest.Newest(dir, f.Tool.Version, lab.KernelRelease())
 	}
 }
@@ -115,8 +143,8 @@ func (f *Request) selfTested(kernel string) result.Environment {
 	return result.Environment{"selftest": f.SelfTest.String()}
 }
 
-// selfTest returns the self-test's job and its bed, the planted truths.
-func (f *Request) selfTest() (*Job, selftest.Bed, error) {
+// selfTest prepares the self-test.
+func (f *Request) selfTest() (task SelfTestTask, err error) {
 	bed := selftest.Bed{Baseline: "host"}
 	if f.Arena == Kube {
 		bed = selftest.Bed{Baseline: ThisCluster, NoNeighbour: "what else runs on a cluster's nodes is not watched", LongTurns: true}
@@ -125,36 +153,15 @@ func (f *Request) selfTest() (*Job, selftest.Bed, error) {
 		}
 	} else {
 		bed.MTU, _ = strconv.Atoi(f.MTU)
-		bed.Emulated = os.Getenv(vm.EmulatedEnv) == "true"
-		bed.LongTurns = bed.Emulated
 	}
 	f.Contenders, f.Baseline, f.Checks = bed.Baseline, bed.Baseline, "mtu"
-	f.isSelfTest = true
+	f.ForSelfTest = true
 	if err := f.Check(); err != nil {
-		return nil, bed, err
+		return task, err
 	}
 	j, err := f.Prepare()
 	if err != nil {
-		return nil, bed, err
+		return task, err
 	}
-	base, err := j.Catalogue.Contender(bed.Baseline)
-	if err != nil {
-		return nil, bed, err
-	}
-	for _, c := range bed.Contenders(base) {
-		j.Catalogue.Contenders = append(j.Catalogue.Contenders, c)
-		j.Wanted = append(j.Wanted, c.ID)
-	}
-	var known *contender.Contender
-	if k, ok := j.Place.(*KubePlace); ok {
-		k.Options.NetAdmin = f.Cluster.Privileged
-		known = base
-	}
-	j.Wrap = func(a arena.Arena) (arena.Arena, error) { return selftest.Plant(a, bed, known), nil }
-	p := &j.Plan
-	p.Suite, p.Steps, p.Gaps = "selftest", bed.Steps(), bed.Gaps()
-	p.Rounds, p.Until, p.MaxTime = f.Rounds, 0, 0
-	p.Duration, p.Warmup = unit.Seconds(bed.Window().Seconds()), unit.Seconds(selfTestWarmup.Seconds())
-	p.Settings["selftest"] = "yes" // an unknown setting: the run can't be resumed as an ordinary run
-	return j, bed, nil
+	return SelfTestTask{Measurement: j.Measurement, Bed: bed}, nil
 }

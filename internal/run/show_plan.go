@@ -60,11 +60,7 @@ func (j *Job) WritePlan(w io.Writer) error {
 	for _, why := range f.uncapped {
 		fmt.Fprintf(&b, "  left out: %s\n", why)
 	}
-	if f.Arena == Kube {
-		b.WriteString(j.clusterText())
-	} else {
-		b.WriteString("\nOn this machine: namespaces, links and processes inside them; the kernel takes all of\nthem back when the run ends, however it ends. Nothing outside is changed.\n")
-	}
+	b.WriteString("\n" + j.Venue.Footprint())
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -104,12 +100,12 @@ func (j *Job) planned() (names []string, exact bool) {
 		}
 		return names, true
 	}
-	for _, c := range j.Place.Candidates(j.Catalogue.Contenders) {
-		if (j.request.Arena == Kube || c.Lab.None == "") && (j.only == nil || slices.Contains(j.only, c.ID)) {
+	for _, c := range j.Venue.Candidates(j.Catalogue.Contenders) {
+		if (!j.Venue.Traits().ThisMachine || c.Lab.None == "") && (j.Only == nil || slices.Contains(j.Only, c.ID)) {
 			add(c.ID)
 		}
 	}
-	return names, j.request.Arena == Kube && !j.request.Cluster.Install
+	return names, !j.Venue.Traits().Choice
 }
 
 // peak returns the most that a step sends, as text.
@@ -133,40 +129,6 @@ func (j *Job) peak(s result.Step) string {
 		return "a share of what the baseline sustains; the search for that, at the start, takes it to its limit"
 	}
 	return limit
-}
-
-// clusterText lists what a run makes in a cluster.
-func (j *Job) clusterText() string {
-	k := &j.request.Cluster
-	privilege := "none is privileged; the baseline's use the node's network"
-	if k.Privileged {
-		privilege = "those in the node's network are privileged, as --privileged allows"
-	}
-	namespaces := "one for each contender"
-	if k.Install || len(k.Within) > 0 {
-		namespaces = "one"
-	}
-	text := fmt.Sprintf(`
-In the cluster, for the time of the run:
-  Namespace    %s, %s-…, with Pod Security level "privileged", which host networking needs
-  Pods         in it, on each of two nodes (%s): one in the pod network, one in the node's; %s
-  Image        %s, no token mounted; they end by themselves within two minutes of a run that was killed
-  Lease        one, named cnibench, renewed every 10 s: cnibench clean leaves a run alone that renews it
-  Services     one %s with its EndpointSlice where a step's path is service, and as many more as --services says
-  Ports        while a step runs: TCP and UDP from 5201 and 19765, TCP 7000, 8080, 8443, 2121, 2222, 21200 to 21207
-  Rights       cnibench rbac prints them; cnibench clean --arena kube removes what a killed run has left
-`, namespaces, k.Namespace, nodesText(j.request), privilege, k.Image, k.Service)
-	if k.Install {
-		text += "  Pod network  REMOVED AND REPLACED, once for each contender and round: --install is for scratch clusters\n"
-	}
-	return text
-}
-
-func nodesText(f *Request) string {
-	if f.Given["nodes"] {
-		return f.Nodes
-	}
-	return "the first two that are ready"
 }
 
 // wrapped breaks a list of names into lines for its column.

@@ -10,13 +10,6 @@ import (
 	"github.com/cnibench/cnibench/internal/suite"
 )
 
-// The settings of a plan that hold what changed a suite: the values of --set, a line
-// each, and the text of the file that --suite named.
-const (
-	setKey       = "set"
-	suiteTextKey = "suite-text"
-)
-
 // suite returns the suite that the request chooses, with the request's steps and changes.
 func (f *Request) suite(catalogue *Catalogue) (*suite.Suite, error) {
 	s, err := f.unchangedSuite(catalogue)

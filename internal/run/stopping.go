@@ -40,7 +40,7 @@ func (f *Request) setEnd(p *result.Plan, s *suite.Suite) {
 // stopping decides after each round whether the run ends.
 type stopping struct {
 	until   float64       // the run ends when all intervals of ratios are this narrow; 0: never
-	most    time.Duration // 0 is no limit
+	max     time.Duration // 0 is no limit
 	least   int           // rounds to take in any case, because fewer give no interval
 	begun   time.Time
 	interim func() (*analysis.Report, error)
@@ -56,14 +56,13 @@ type stopping struct {
 	left     bool          // said that searches are left out
 }
 
-// searchShare is the part of the limited time that goes into searches for rates: each takes
+// searchPart is the part of the limited time that goes into searches for rates: each takes
 // as long as dozens of other steps, whose ratios need rounds.
-const searchShare = 3
+const searchPart = 1.0 / 3
 
-// newStopping returns the stopping rule of a run. left is how many contenders a guest
-// measures afterwards.
-func newStopping(f *Request, p *result.Plan, left int, interim func() (*analysis.Report, error), say func(string)) *stopping {
-	s := &stopping{until: p.Until, most: p.MaxTime.Duration(), begun: time.Now(), interim: interim, say: say}
+// newStopping returns the stopping rule of a run.
+func newStopping(f *Request, p *result.Plan, interim func() (*analysis.Report, error), say func(string)) *stopping {
+	s := &stopping{until: p.Until, max: p.MaxTime.Duration(), begun: time.Now(), interim: interim, say: say}
 	// A resumed run may be given another end than its plan has.
 	if f.Given["until"] {
 		s.until, _ = unit.ParsePercent(f.Until)
@@ -74,11 +73,7 @@ func newStopping(f *Request, p *result.Plan, left int, interim func() (*analysis
 		return err == nil && w.Info().Search == 0
 	})
 	if f.Given["max-time"] {
-		s.most = f.MaxTime
-		if left > 0 { // an equal share for each contender, and for the guest's own baseline
-			native := len(p.Contenders)
-			s.most = s.most * time.Duration(native) / time.Duration(native+left+1)
-		}
+		s.max = f.MaxTime
 	}
 	s.last = s.begun
 	return s
@@ -94,7 +89,7 @@ func leastRounds(f *Request) int {
 
 // searches reports whether the round that begins takes the steps that search for a rate.
 func (s *stopping) searches() bool {
-	return s.most == 0 || !s.others || s.searched+s.search <= s.most/searchShare
+	return s.max == 0 || !s.others || s.searched+s.search <= time.Duration(searchPart*float64(s.max))
 }
 
 // enough reports whether the run ends after that round, of which searches took a part.
@@ -131,7 +126,7 @@ func (s *stopping) enough(round int, searched time.Duration) bool {
 				round, analysis.Percent(widest.half), widest.what, analysis.Percent(s.until), forecast))
 		}
 	}
-	if s.most > 0 && round >= s.least && now.Sub(s.begun)+next > s.most {
+	if s.max > 0 && round >= s.least && now.Sub(s.begun)+next > s.max {
 		s.say(fmt.Sprintf("the time is over after round %d; more with --resume", round))
 		return true
 	}

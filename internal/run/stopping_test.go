@@ -36,7 +36,7 @@ func TestStoppingByWidth(t *testing.T) {
 	} {
 		said := ""
 		f := &Request{Until: c.until, LeastRounds: c.least, Given: map[string]bool{"until": c.until != ""}}
-		s := newStopping(f, &result.Plan{Until: 0.05}, 0, interim, func(text string) { said += text })
+		s := newStopping(f, &result.Plan{Until: 0.05}, interim, func(text string) { said += text })
 		if got := s.enough(10, 0); got != c.enough || !strings.Contains(said, c.said) {
 			t.Errorf("until %q: enough %v, want %v; said %q, want %q", c.until, got, c.enough, said, c.said)
 		}
@@ -47,7 +47,7 @@ func TestStoppingByWidth(t *testing.T) {
 func TestStoppingGoesByASteadyClock(t *testing.T) {
 	for name, step := range clocktest.Steps {
 		for over, begun := range map[bool]time.Duration{false: 10 * time.Minute, true: time.Hour - time.Second} {
-			s := newStopping(&Request{}, &result.Plan{MaxTime: 3600}, 0, nil, func(string) {})
+			s := newStopping(&Request{}, &result.Plan{MaxTime: 3600}, nil, func(string) {})
 			s.begun = clocktest.Before(t, time.Now().Add(-begun), step)
 			s.last = clocktest.Before(t, time.Now().Add(-5*time.Minute), step)
 			if s.enough(s.least, 0) != over {
@@ -56,17 +56,6 @@ func TestStoppingGoesByASteadyClock(t *testing.T) {
 			if s.longest < 5*time.Minute || s.longest > 6*time.Minute {
 				t.Errorf("clock %s: a round of 5 minutes took %v", name, s.longest)
 			}
-		}
-	}
-}
-
-// The time that is asked for is that of both parts of a run.
-func TestStoppingLeavesTheGuestTime(t *testing.T) {
-	plan := &result.Plan{Contenders: make([]result.Entry, 6)}
-	f := &Request{MaxTime: 9 * time.Minute, Given: map[string]bool{"max-time": true}}
-	for left, want := range map[int]time.Duration{2: 6 * time.Minute, 0: 9 * time.Minute} {
-		if s := newStopping(f, plan, left, nil, func(string) {}); s.most != want {
-			t.Errorf("a guest has %d: the native part has %v, want %v", left, s.most, want)
 		}
 	}
 }
@@ -84,7 +73,7 @@ func TestStoppingLimitsSearches(t *testing.T) {
 		{[]result.Step{top}, true, true},
 	} {
 		said := ""
-		s := newStopping(&Request{Given: map[string]bool{"max-time": true}, MaxTime: 50 * time.Minute}, &result.Plan{Steps: c.steps}, 0, nil, func(text string) { said += text })
+		s := newStopping(&Request{Given: map[string]bool{"max-time": true}, MaxTime: 50 * time.Minute}, &result.Plan{Steps: c.steps}, nil, func(text string) { said += text })
 		if !s.searches() {
 			t.Error("the first round leaves searches out")
 		}

@@ -98,9 +98,6 @@ func (f *Request) trusts(dir string, settings map[string]string) error {
 // what the run executes. If the note can't be written, the run goes on, and its
 // resumption asks for the image or configuration again.
 func (j *Job) checkTrust() error {
-	if j.request.accepted {
-		return nil // the process that leads the run has checked
-	}
 	dir, err := tune.StateDir()
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package guest
 import (
 	"maps"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
@@ -13,14 +14,38 @@ import (
 // Name is the name of the arena.
 const Name = "microvm"
 
-// Inside reports whether this process runs in a guest.
-func Inside() bool { return os.Getenv(vm.GuestEnv) != "" }
+// Facts are what a process in a guest knows of the guest.
+type Facts struct {
+	Release  string // of the kernel
+	Emulated bool   // the CPU
+}
+
+// Here returns the facts of the guest that this process runs in; nil outside of guests.
+// The guest's init writes them into the environment of every command.
+func Here() *Facts {
+	release := os.Getenv(vm.GuestEnv)
+	if release == "" {
+		return nil
+	}
+	return &Facts{Release: release, Emulated: os.Getenv(vm.EmulatedEnv) == "true"}
+}
+
+// Accel returns the acceleration that the guest has, as a value of --accel.
+func (f *Facts) Accel() string {
+	if f.Emulated {
+		return vm.AccelTCG
+	}
+	return vm.AccelKVM
+}
 
 // New returns the arena microvm: the lab that this process has made in its guest,
 // with the name microvm and facts of the guest in its environment.
-func New(lab arena.Arena) arena.Arena { return guestLab{lab} }
+func New(lab arena.Arena, facts *Facts) arena.Arena { return guestLab{lab, facts} }
 
-type guestLab struct{ arena.Arena }
+type guestLab struct {
+	arena.Arena
+	facts *Facts
+}
 
 // Name implements arena.Arena.
 func (guestLab) Name() string { return Name }
@@ -31,7 +56,7 @@ const emulatedSlices = 4
 
 // Slice implements arena.Arena.
 func (g guestLab) Slice() time.Duration {
-	if os.Getenv(vm.EmulatedEnv) == "true" {
+	if g.facts.Emulated {
 		return emulatedSlices * g.Arena.Slice()
 	}
 	return g.Arena.Slice()
@@ -41,6 +66,6 @@ func (g guestLab) Slice() time.Duration {
 // such.
 func (g guestLab) Environment() result.Environment {
 	env := maps.Clone(g.Arena.Environment())
-	env[result.EmulatedKey] = os.Getenv(vm.EmulatedEnv)
+	env[result.EmulatedKey] = strconv.FormatBool(g.facts.Emulated)
 	return env
 }

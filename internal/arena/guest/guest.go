@@ -10,10 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -39,29 +37,6 @@ type Guest struct {
 
 // DefaultMemory is the memory of a run's guest.
 const DefaultMemory = "4G"
-
-// SettingFlags are the guest's flags that a plan remembers.
-var SettingFlags = []string{"kernel", "modules", "accel", "vm-cpus", "vm-memory"}
-
-// Settings returns the flags that the plan remembers of the guest, without those
-// at their defaults. In a guest, "accel" is the acceleration that the guest has.
-func (g *Guest) Settings() map[string]string {
-	s := map[string]string{"kernel": g.Kernel, "modules": g.Modules, "accel": g.Accel, "vm-cpus": fmt.Sprint(g.CPUs), "vm-memory": g.Memory}
-	for flag, isPath := range map[string]bool{"kernel": vm.IsPath(g.Kernel), "modules": g.Modules != ""} {
-		if path, err := filepath.Abs(s[flag]); err == nil && isPath {
-			s[flag] = path
-		}
-	}
-	switch os.Getenv(vm.EmulatedEnv) {
-	case "true":
-		s["accel"] = vm.AccelTCG
-	case "false":
-		s["accel"] = vm.AccelKVM
-	}
-	defaults := map[string]string{"accel": vm.AccelAuto, "vm-cpus": "0", "vm-memory": DefaultMemory}
-	maps.DeleteFunc(s, func(flag, value string) bool { return value == "" || value == defaults[flag] })
-	return s
-}
 
 // Check returns the guest's memory in bytes, or a usage error if a flag has an
 // impossible value.
@@ -126,14 +101,13 @@ func Error(err error) error {
 	return err
 }
 
-// Run runs this program with those arguments in a guest that can write into
-// dir, and returns its exit code. The end signals are passed on to the program.
-func Run(ctx context.Context, config *vm.Config, dir string, args []string, endSignals []os.Signal) (int, error) {
+// Run runs this program with those arguments in the guest, and returns its exit code. The
+// end signals are passed on to the program.
+func Run(ctx context.Context, config *vm.Config, args []string, endSignals []os.Signal) (int, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return exit.Failed, err
 	}
-	config.Writable, config.Stderr = []string{dir}, os.Stderr
 	return start(ctx, config, append([]string{self}, args...), endSignals)
 }
 

@@ -29,23 +29,22 @@ const lifelineFD = 3
 // Contained reports whether this process is the init of the lab's namespaces.
 func Contained() bool { return os.Getpid() == 1 && os.Getenv(containedEnv) == "1" }
 
-// Contain starts this program again, with the arguments args, as the init of
-// PID, mount, network, IPC and UTS namespaces of its own, and without root in
-// a user namespace too. It returns the exit code of the inner program; the kernel
-// has then removed everything inside. Contain passes the first signal on, so that
-// the inner program can end in order; a signal more than SameRequest later kills
-// the inner program, as does the end of this process. The error is a *Killed if a
-// signal ended the inner program.
+// Contain is ContainProgram with this process's own input and output.
 func Contain(ctx context.Context, args []string) (int, error) {
-	return contain(ctx, args, syscall.CLONE_NEWNET)
+	return ContainProgram(ctx, Program{Args: args, Stdin: os.Stdin, Stdout: os.Stdout})
 }
 
-// ContainWithNICs is Contain without a network namespace of the lab's own: for a guest, of
-// whose network devices the lab makes use. Drivers make these in the first one.
-func ContainWithNICs(ctx context.Context, args []string) (int, error) { return contain(ctx, args, 0) }
-
-// contain makes the network namespace if the flag of clone(2) for that is given.
-func contain(ctx context.Context, args []string, newNet uintptr) (int, error) {
+// ContainProgram starts this program again as the init of PID, mount, network, IPC and
+// UTS namespaces of its own, and without root in a user namespace too. It returns the
+// exit code of the inner program; the kernel has then removed everything inside. It
+// passes the first signal on, so that the inner program can end in order; a signal more
+// than SameRequest later kills the inner program, as does the end of this process. The
+// error is a *Killed if a signal ended the inner program.
+func ContainProgram(ctx context.Context, p Program) (int, error) {
+	newNet := uintptr(syscall.CLONE_NEWNET)
+	if p.HostNetwork {
+		newNet = 0
+	}
 	// The parent death signal is tied to the thread that starts the child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -59,9 +58,9 @@ func contain(ctx context.Context, args []string, newNet uintptr) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	cmd := exec.Command(self, args...)
+	cmd := exec.Command(self, p.Args...)
 	cmd.Env = append(os.Environ(), containedEnv+"=1")
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Stdin, p.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{lifeline}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | newNet,
@@ -149,6 +148,9 @@ func containError(err error, rootless bool) error {
 // /proc, empty file systems on ownDirs. From then on the end of the outer program
 // kills every process inside. The error is an *arena.Unsupported if a mount fails.
 func Enter() error {
+	if !Contained() {
+		return errors.New("lab: this process is not the init of a lab's namespaces")
+	}
 	unix.CloseOnExec(lifelineFD)
 	go func() {
 		// No data ever comes: the read ends when the outer process does.

@@ -22,8 +22,8 @@ func Contained() bool { return false }
 // Contain says that this is not Linux.
 func Contain(context.Context, []string) (int, error) { return 1, errNotLinux }
 
-// ContainWithNICs says that this is not Linux.
-func ContainWithNICs(context.Context, []string) (int, error) { return 1, errNotLinux }
+// ContainProgram says that this is not Linux.
+func ContainProgram(context.Context, Program) (int, error) { return 1, errNotLinux }
 
 // EndSignals are the signals that end a run in order.
 func EndSignals() []os.Signal { return []os.Signal{os.Interrupt} }

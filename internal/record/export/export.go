@@ -34,39 +34,26 @@ type Scratch interface {
 	io.ReaderAt
 }
 
-// Run is a run or a part of one.
-type Run struct {
-	Part   string // its folder below the run's own; "" is the run itself
-	Dir    fs.FS  // its directory
-	Record *result.Record
-}
-
-// Recordings writes the recordings of all samples of a run and of its parts
-// behind it; no # EOF follows. Every series carries the labels run (the first's
-// name), contender, underlay, step and round of its sample, part where there are
-// parts, and node and endpoint of its recording. One file at a time is in memory. A file that
+// Recordings writes the recordings of all samples of the run in dir; no # EOF follows.
+// Every series carries the labels run, contender, underlay, step and round of its sample,
+// and node and endpoint of its recording. One file at a time is in memory. A file that
 // can't be read, or that clashes with others, is left out and named to fault;
 // a sample without one has nothing to export. Errors are those of w and
 // scratch.
-func Recordings(w io.Writer, runs []Run, scratch Scratch, fault func(result.Fault)) error {
+func Recordings(w io.Writer, dir fs.FS, run *result.Record, scratch Scratch, fault func(result.Fault)) error {
 	s := newSpool(scratch)
-	for _, run := range runs {
-		labels := map[string]string{"run": clean(runs[0].Record.Run.ID)}
-		if len(runs) > 1 { // one text has the same labels everywhere
-			labels["part"] = clean(run.Part)
+	labels := map[string]string{"run": clean(run.Run.ID)}
+	for _, sample := range run.Samples {
+		if sample.Raw == "" {
+			continue
 		}
-		for _, sample := range run.Record.Samples {
-			if sample.Raw == "" {
-				continue
-			}
-			name := path.Join(sample.Raw, sysmon.SampleFile)
-			err := s.sample(run.Dir, name, labels, &sample)
-			if s.err != nil {
-				return fmt.Errorf("merge recordings: %w", s.err)
-			}
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				fault(result.Fault{File: path.Join(run.Part, name), Text: err.Error() + "; these recordings are left out"})
-			}
+		name := path.Join(sample.Raw, sysmon.SampleFile)
+		err := s.sample(dir, name, labels, &sample)
+		if s.err != nil {
+			return fmt.Errorf("merge recordings: %w", s.err)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			fault(result.Fault{File: name, Text: err.Error() + "; these recordings are left out"})
 		}
 	}
 	return s.copyTo(w)

@@ -67,7 +67,7 @@ func run() *result.Record {
 }
 
 // export is the text and the faults.
-func export(t testing.TB, files fs.FS, rec *result.Record, parts ...Run) (string, []result.Fault) {
+func export(t testing.TB, files fs.FS, rec *result.Record) (string, []result.Fault) {
 	t.Helper()
 	scratch, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {
@@ -76,7 +76,7 @@ func export(t testing.TB, files fs.FS, rec *result.Record, parts ...Run) (string
 	defer scratch.Close()
 	var out bytes.Buffer
 	var faults []result.Fault
-	if err := Recordings(&out, append([]Run{{Dir: files, Record: rec}}, parts...), scratch, func(f result.Fault) { faults = append(faults, f) }); err != nil {
+	if err := Recordings(&out, files, rec, scratch, func(f result.Fault) { faults = append(faults, f) }); err != nil {
 		t.Fatal(err)
 	}
 	return out.String(), faults
@@ -105,30 +105,6 @@ func TestRecordings(t *testing.T) {
 	if len(faults) > 0 {
 		t.Errorf("faults: %v", faults)
 	}
-}
-
-// TestParts: the recordings of a part are among the run's, told apart by a
-// label that all of them have; a fault of it is named by its folder.
-func TestParts(t *testing.T) {
-	files := fstest.MapFS{
-		"raw/host/1/dts/" + sysmon.SampleFile: {Data: zipped(t, recording("node1", counter("a")))},
-		"raw/host/2/dts/" + sysmon.SampleFile: {Data: []byte("no zstd")},
-	}
-	part := run()
-	part.Run.ID = "microvm"
-	got, faults := export(t, files, run(), Run{Part: "microvm", Dir: files, Record: part})
-	for _, series := range []string{
-		`a_total{contender="host",endpoint="node1",node="node1",part="",round="1",run="r\"1",step="dts",underlay="switch"} 2`,
-		`a_total{contender="host",endpoint="node1",node="node1",part="microvm",round="1",run="r\"1",step="dts",underlay="switch"} 2`,
-	} {
-		if !strings.Contains(got, series) {
-			t.Errorf("without %s:\n%s", series, got)
-		}
-	}
-	if len(faults) != 2 || faults[1].File != "microvm/raw/host/2/dts/"+sysmon.SampleFile {
-		t.Errorf("faults: %v", faults)
-	}
-	valid(t, got)
 }
 
 // TestDamage: what can't stand in the text is left out and named; the rest is

@@ -1,0 +1,129 @@
+package run
+
+import (
+	"context"
+	"os/signal"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/guest"
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
+	"github.com/cnibench/cnibench/internal/unit"
+)
+
+// Venue is where a task is carried out: this machine's lab (venue_lab.go), a guest
+// (venue_guest.go) or a cluster (venue_cluster.go). One venue has one kernel.
+type Venue interface {
+	// carry takes the task to where Open may be called, and returns its answer.
+	carry(ctx context.Context, verb AnyVerb, h *handOver) (*answer, error)
+	// Open makes the arena. It must be called in a task.
+	Open(ctx context.Context) (*Opened, error)
+	// Own are the contenders of the venue beside the catalogue's. Open may fill in
+	// what only the arena knows of them.
+	Own() []*contender.Contender
+	// Candidates are the contenders of all that are considered if the user names none.
+	Candidates(all []*contender.Contender) []*contender.Contender
+	// Named returns the contenders to run if the user names those of ids: these, and
+	// what other flags add. An error says which name can't be run in this venue.
+	Named(ids []string) ([]string, error)
+	// Equip tells the venue which programs the steps run. A lab returns an error if
+	// one is missing on this machine; a cluster's pods are asked when they are up.
+	Equip(programs []string) error
+	// Describe returns what a reader of the run must know of the contender.
+	Describe(c *contender.Contender) result.ContenderInfo
+	// Underlays returns this venue once for each MTU of the underlay, bytes. A cluster has
+	// one MTU.
+	Underlays(mtus []string) ([]Venue, error)
+	// Footprint says what a run makes there, as text for people.
+	Footprint() string
+	Traits() Traits
+}
+
+// Traits are how venues differ in what a plan must know.
+type Traits struct {
+	// ThisMachine says that the contenders run on this machine, whose noise and whose
+	// self-test count.
+	ThisMachine bool
+	// Choice says that the catalogue's contenders can be measured; else only the network
+	// that is there.
+	Choice bool
+	// InUse says that others use the network, so that bulk steps keep below its line rate.
+	InUse bool
+	// SlowRounds says that building a round takes longer than its loads.
+	SlowRounds bool
+	// SharedPorts says that all contenders share the nodes' ports on the path host.
+	SharedPorts bool
+	// CleanUp is the command that removes what a killed run leaves.
+	CleanUp string
+}
+
+// UntilEnded returns a context that ends at the first signal of lab.EndSignals.
+func UntilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, lab.EndSignals()...)
+}
+
+// Opened is an arena that is ready, with what its users must know.
+type Opened struct {
+	Arena    arena.Arena
+	Exe      string       // this program, as the endpoints start it
+	Kernel   string       // release that the arena runs on; empty: as its first node says
+	LineRate unit.BitRate // of each node's link; 0 is unknown or unlimited
+	MTU      int          // of the underlay, bytes
+}
+
+// The values of --arena. Auto is the lab of this machine, or for a resumed run the arena
+// that made it.
+const (
+	Auto    = "auto"
+	Lab     = "lab"
+	MicroVM = guest.Name
+	Kube    = "kube"
+)
+
+// Arenas are the values of --arena, in the order of the help.
+func Arenas() []string { return []string{Auto, Lab, MicroVM, Kube} }
+
+// CheckArena returns a *text.UnknownError if there is no arena of that name.
+func CheckArena(name string) error {
+	if !slices.Contains(Arenas(), name) {
+		return text.Unknown("arena", name, Arenas())
+	}
+	return nil
+}
+
+// Venue returns the venue that the request chooses. It makes nothing. It checks the flags
+// that the venue reads.
+func (f *Request) Venue() (Venue, error) {
+	if err := CheckArena(f.Arena); err != nil {
+		return nil, err
+	}
+	if err := RefuseForeignFlags(f.Arena, f.Given); err != nil {
+		return nil, err
+	}
+	switch f.Arena {
+	case Kube:
+		return newCluster(f)
+	case MicroVM:
+		return newGuest(f)
+	}
+	return newHereLab(f)
+}
+
+// arenaOf returns the arena that resumes a run which the named arena made: the arena that
+// was asked for, if it may, else the run's own. given says that the user gave --arena; then
+// another arena is an error.
+func arenaOf(asked, made string, given bool) (string, error) {
+	switch {
+	case made != Lab && made != MicroVM && made != Kube, made == asked:
+		return asked, nil // an imported run has no arena; checkSame compares the machines
+	case made == Lab && asked == Auto:
+		return Auto, nil
+	case given && asked != Auto:
+		return "", exit.Usage("--arena %s: the run was made with --arena %s; leave --arena out", asked, made)
+	}
+	return made, nil
+}

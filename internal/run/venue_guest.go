@@ -1,0 +1,132 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/cnibench/cnibench/internal/arena/guest"
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text/console"
+)
+
+// Guest holds the flags that describe a guest.
+type Guest = guest.Guest
+
+// InGuest runs a command in the guest. The error carries the command's exit code if
+// that is not exit.Done.
+func InGuest(ctx context.Context, flags *Guest, argv []string, log *slog.Logger) error {
+	code, err := guest.Command(ctx, flags, argv, log, lab.EndSignals())
+	if err == nil && code != exit.Done {
+		return exit.With(code, nil)
+	}
+	return err
+}
+
+// guestVenue is the lab in a guest. The process that the user starts boots the guest; the
+// process there starts the lab. Only that one knows the guest's CPUs.
+type guestVenue struct{ *labVenue }
+
+func newGuest(f *Request) (Venue, error) {
+	if f.Keep {
+		return nil, exit.Usage("--keep: the lab of a guest can't be entered from here; leave it out, or keep a contender of this kernel: --arena lab")
+	}
+	if _, err := f.Guest.Check(); err != nil {
+		return nil, err
+	}
+	options, err := f.labOptions(nil)
+	if err != nil {
+		return nil, err
+	}
+	return &guestVenue{newLab(f, options, nil)}, nil
+}
+
+func (g *guestVenue) carry(ctx context.Context, verb AnyVerb, h *handOver) (*answer, error) {
+	if guest.Here() != nil { // the guest's kernel is the one that was asked for
+		return g.labVenue.carry(ctx, verb, h)
+	}
+	return startInGuest(ctx, h)
+}
+
+// guestConfig returns the guest that the request chooses. It may download the kernel.
+func (f *Request) guestConfig(ctx context.Context) (vm.Config, error) {
+	if err := vm.Available(); err != nil {
+		return vm.Config{}, guest.Error(err)
+	}
+	return f.Guest.Config(ctx, console.Logger(os.Stderr))
+}
+
+// checkGuestKernel returns an error if the kernel that the flags name can't boot, before
+// anything is measured. A kernel that is only a version is downloaded when it is needed.
+func (f *Request) checkGuestKernel(ctx context.Context) error {
+	if f.Arena != MicroVM || !vm.IsPath(f.Guest.Kernel) && f.Guest.Modules == "" {
+		return nil
+	}
+	_, err := vm.Find(ctx, f.Guest.Kernel, f.Guest.Modules, console.Logger(os.Stderr))
+	return guest.Error(err)
+}
+
+// bootSameKernel sets the guest's kernel to the release that a resumed run began with: a
+// version, e.g. 6.8, has many releases.
+func (f *Request) bootSameKernel(run *result.Run) {
+	if run.Arena != MicroVM || f.Given["kernel"] || vm.IsPath(f.Guest.Kernel) {
+		return
+	}
+	for _, k := range vm.Kernels() {
+		if k.Release == run.Environment["kernel.release"] {
+			f.Guest.Kernel, f.Guest.Modules = k.Image, k.Modules
+		}
+	}
+}
+
+// checkOwner refuses another user's run: its plan names programs that this user would
+// run, such as a guest's kernel, an image, or the plugins of a CNI configuration. In a guest
+// files have the owners of the machine outside, and whoever booted it has checked.
+func checkOwner(dir string) error {
+	if guest.Here() != nil {
+		return nil
+	}
+	for _, name := range []string{dir, filepath.Join(dir, "run.json")} {
+		info, err := os.Stat(name)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() {
+			return exit.Usage("%s belongs to user %d: what its plan names is not run for another user; resume it as user %d, or begin a new run", name, s.Uid, s.Uid)
+		}
+	}
+	return nil
+}
+
+// shareWithGuest makes and locks the run directory for a guest that writes there: 9p does
+// not pass the guest's own lock on. The returned function unlocks it, and removes it if it
+// was made here and is empty.
+func shareWithGuest(dir string) (release func() error, err error) {
+	_, err = os.Stat(dir)
+	made := errors.Is(err, os.ErrNotExist)
+	if made {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	unlock, err := result.Lock(dir)
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		err := unlock()
+		if made {
+			_ = os.Remove(dir) // fails once the guest has written into it
+		}
+		return err
+	}, nil
+}

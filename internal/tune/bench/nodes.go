@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/tune"
+)
+
+// Nodes is a cluster whose nodes have settings while a variant is up. They are set on the
+// nodes themselves, through the journal of `cnibench tune apply` there; pods have network
+// namespaces of their own, which stay as they are. The endpoints of nodes must be
+// privileged pods with the node's processes (kube.Options.OnNodes).
+type Nodes struct {
+	arena.As
+	exe      string                  // this program, as the endpoints start it
+	variants map[string]tune.Variant // by id; others come up as they are
+}
+
+// OnNodes returns the cluster with those variants of the contender.
+func OnNodes(a arena.Arena, exe string, of *contender.Contender, variants map[string]tune.Variant) *Nodes {
+	known := func(c *contender.Contender) *contender.Contender {
+		if _, tuned := variants[c.ID]; tuned {
+			return of
+		}
+		return c
+	}
+	return &Nodes{As: arena.As{Arena: a, Known: known}, exe: exe, variants: variants}
+}
+
+// MaxUp implements arena.Arena: a node's settings apply to all contenders that are up.
+func (b *Nodes) MaxUp() int { return 1 }
+
+// Up implements arena.Arena.
+func (b *Nodes) Up(ctx context.Context, c *contender.Contender, variant string) (arena.Network, error) {
+	inner, err := b.As.Up(ctx, c, variant)
+	v, tuned := b.variants[c.ID]
+	if err != nil || !tuned {
+		return inner, err
+	}
+	n := &nodesNetwork{visited: newVisited(inner), exe: b.exe}
+	for _, e := range inner.Nodes() {
+		// The mark comes first: what is set is taken back also where the answer is lost.
+		a, err := ask(ctx, e, tune.Request{}, n.here()...)
+		if err == nil {
+			n.set = append(n.set, setNode{e, a.Mark})
+			a, err = ask(ctx, e, v.Request, n.here()...)
+		}
+		if err != nil {
+			return nil, errors.Join(err, n.Down(context.WithoutCancel(ctx)))
+		}
+		n.note(v.Names(), a)
+	}
+	return n, nil
+}
+
+// nodesNetwork is a contender of a cluster that is up, with the settings of its nodes.
+type nodesNetwork struct {
+	visited
+	exe string
+	set []setNode
+}
+
+// setNode is a node with the mark of its journal before.
+type setNode struct {
+	arena.Endpoint
+	mark int
+}
+
+// here is the command on a node.
+func (n *nodesNetwork) here(args ...string) []string {
+	return append([]string{n.exe, "agent", "on-node", "--", "tune", "here", "--node"}, args...)
+}
+
+// takeBack waits for a program of the same node that was ended and still holds the journal.
+func (n *nodesNetwork) takeBack(ctx context.Context, e setNode) error {
+	for try := 1; ; try++ {
+		_, err := ask(ctx, e, tune.Request{}, n.here("--take-back="+strconv.Itoa(e.mark))...)
+		if err == nil || !strings.Contains(err.Error(), tune.ErrBusy.Error()) || try == mostTries {
+			return err
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// mostTries is how often a node is asked to take settings back.
+const mostTries = 10
+
+// Down implements arena.Network. The nodes' pods, which go, take the settings back first.
+func (n *nodesNetwork) Down(ctx context.Context) error {
+	var errs []error
+	for _, e := range n.set {
+		if err := n.takeBack(ctx, e); err != nil {
+			errs = append(errs, fmt.Errorf("%w; settings may still be applied there: `cnibench tune status --arena kube --privileged`, and revert", err))
+		}
+	}
+	n.set = nil
+	return errors.Join(append(errs, n.Network.Down(ctx))...)
+}
