@@ -26,9 +26,12 @@ type Report struct {
 	Results     []Result             `json:"results"`
 	Findings    []Finding            `json:"findings"`
 	Unsupported []result.Unsupported `json:"unsupported"`
-	Wanted      *Wanted              `json:"rounds_wanted,omitempty"` // nil: the run has them, or can't be repeated
-	Efficiency  []Efficiency         `json:"efficiency,omitempty"`
-	Fleet       *Fleet               `json:"fleet,omitempty"`
+	// Spreads say what rounds of one contender differ by, for main figures with too few
+	// rounds for letters.
+	Spreads    []Spread     `json:"spreads,omitempty"`
+	Wanted     *Wanted      `json:"rounds_wanted,omitempty"` // nil: the run has them, or can't be repeated
+	Efficiency []Efficiency `json:"efficiency,omitempty"`
+	Fleet      *Fleet       `json:"fleet,omitempty"`
 	// Parts are runs inside this one, whose results stand beside its own.
 	Parts []Part `json:"parts,omitempty"`
 	// Published are the figures of studies beside those of Results; nil if not asked for.

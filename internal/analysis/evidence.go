@@ -222,7 +222,12 @@ func (e *Evidence) figureResults() []Result {
 		metric, _ := result.LookupMetric(p.Metric)
 		contenders := e.Figures[p]
 		ranked := e.Ranked(p, contenders)
-		ranks := e.Ranks(p, ranked, metric.Better)
+		others := maps.Clone(ranked) // the baseline is compared by intervals alone, so that they and letters never disagree
+		delete(others, e.Run.Baseline)
+		ranks := map[string]Rank{}
+		if len(others) > 1 {
+			ranks = e.Ranks(p, others, metric.Better)
+		}
 		closest := e.closest(p, ranked, ranks)
 		for _, contender := range e.Ordered(contenders) {
 			s := contenders[contender]

@@ -152,3 +152,35 @@ func (e *Evidence) RoundsWanted() int {
 	}
 	return 0
 }
+
+// Spread is what rounds of one contender differ by in a figure, pooled over contenders.
+type Spread struct {
+	Kernel   string `json:"kernel"`
+	Underlay string `json:"underlay"`
+	Step     string `json:"step"`
+	Metric   string `json:"metric"`
+	// Within is the usual relative difference of a round from its contender's mean, and
+	// Different the smallest difference of two contenders that means something: chance gives
+	// it to no pair in 19 of 20 runs.
+	Within    float64 `json:"within"`
+	Different float64 `json:"different"`
+}
+
+// Spreads returns the spread of each main figure whose rounds are too few for letters.
+func (e *Evidence) Spreads() []Spread {
+	var list []Spread
+	for _, at := range e.Places {
+		contenders := e.Ranked(at, e.Figures[at])
+		if !e.IsMainMetric(at) || e.Rounds() >= RoundsForRanks(len(contenders), e.Unpaired(), e.Opt.Alpha) {
+			continue
+		}
+		var rows [][]float64
+		for _, c := range e.Ordered(contenders) {
+			rows = append(rows, contenders[c].Values())
+		}
+		if s, ok := stat.PooledSpread(rows, !e.Unpaired()); ok {
+			list = append(list, Spread{at.Kernel, at.Underlay, at.Step, at.Metric, math.Expm1(s.Within), math.Expm1(s.Different)})
+		}
+	}
+	return list
+}

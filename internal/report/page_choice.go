@@ -36,8 +36,7 @@ type choiceList struct {
 type ranked struct {
 	analysis.Choice
 	Place int
-	Ratio string // the score in words
-	First string
+	Ratio string   // the score in words
 	Terms []string // by criterion
 }
 
@@ -137,14 +136,14 @@ func (v *sheet) choiceList(r *analysis.Recommendation, colors map[string]int, id
 		ID: id, Kind: "bars", X: &axis{"Score", "1"}, Places: places{Group: l.Group},
 		Title:   "Score",
 		Caption: "1 is " + v.Baseline + ". Line: what resampling the rounds gives. Higher is better.",
-		Table:   plainTable{Head: []string{"contender", "score", "first"}},
+		Table:   plainTable{Head: []string{"contender", "score"}},
 	}
 	for _, choice := range r.Ranked {
 		place, known := colors[choice.Contender]
 		if !known {
 			place = -1
 		}
-		row := ranked{Choice: choice, Place: place, Ratio: layout.WithInterval(choice.Score, choice.CI), First: layout.Wins(&choice)}
+		row := ranked{Choice: choice, Place: place, Ratio: layout.WithInterval(choice.Score, choice.CI)}
 		for _, t := range choice.Terms {
 			row.Terms = append(row.Terms, unit.Ratio(t.Ratio)+"×")
 		}
@@ -154,7 +153,7 @@ func (v *sheet) choiceList(r *analysis.Recommendation, colors map[string]int, id
 		}
 		f := estimated(analysis.Estimate{Median: choice.Score, CI: choice.CI}, "1")
 		scores.Rows = append(scores.Rows, bar{C: place, figure: f, Mark: unit.Ratio(choice.Score), Rounds: []float64{}})
-		scores.Table.add(place, choice.Contender, row.Ratio, row.First)
+		scores.Table.add(place, choice.Contender, row.Ratio)
 	}
 	if len(scores.Rows) > 1 {
 		scores.Label = fmt.Sprintf("Bar chart of the scores of %s; the table below it has the figures", unit.Plural(len(scores.Rows), "contender"))

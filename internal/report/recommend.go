@@ -117,7 +117,7 @@ func writeChoices(t *terminal.Writer, r *analysis.Recommendation) [][]string {
 }
 
 func choiceLines(t *terminal.Writer, r *analysis.Recommendation, criteria bool) []string {
-	header := table.Row{"", "Score", "First"}
+	header := table.Row{"", "Score"}
 	for _, w := range r.Weights {
 		if criteria {
 			header = append(header, w.Criterion)
@@ -126,7 +126,7 @@ func choiceLines(t *terminal.Writer, r *analysis.Recommendation, criteria bool) 
 	tw := terminal.NewGrid(terminal.ButFirst(len(header))...)
 	tw.AppendHeader(header)
 	for i, c := range r.Ranked {
-		row := table.Row{fmt.Sprintf("%d. %s", i+1, t.Short(c.Contender)), t.Paint(terminal.Bold, layout.WithInterval(c.Score, c.CI)), layout.Wins(&c)}
+		row := table.Row{fmt.Sprintf("%d. %s", i+1, t.Short(c.Contender)), t.Paint(terminal.Bold, layout.WithInterval(c.Score, c.CI))}
 		for _, term := range c.Terms {
 			if criteria {
 				row = append(row, unit.Ratio(term.Ratio)+"×")
@@ -151,13 +151,13 @@ func writeRecommendMarkdown(w io.Writer, r *analysis.Recommendation) error {
 		if len(list.Ranked) == 0 {
 			continue
 		}
-		bw.WriteString("| | contender | score | first |")
+		bw.WriteString("| | contender | score |")
 		for _, weight := range list.Weights {
 			fmt.Fprintf(bw, " %s |", md(weight.Criterion))
 		}
-		bw.WriteString(" why |\n|---:|---|---:|---:|" + strings.Repeat("---:|", len(list.Weights)) + "---|\n")
+		bw.WriteString(" why |\n|---:|---|---:|" + strings.Repeat("---:|", len(list.Weights)) + "---|\n")
 		for i, c := range list.Ranked {
-			fmt.Fprintf(bw, "| %d | %s | %s | %s |", i+1, md(c.Contender), md(layout.WithInterval(c.Score, c.CI)), layout.Wins(&c))
+			fmt.Fprintf(bw, "| %d | %s | %s |", i+1, md(c.Contender), md(layout.WithInterval(c.Score, c.CI)))
 			for _, term := range c.Terms {
 				fmt.Fprintf(bw, " %s |", md(layout.WithInterval(term.Ratio, term.CI)))
 			}

@@ -26,6 +26,7 @@ func Report(rec *result.Record, opt analysis.Options) *analysis.Report {
 		Results:     e.Results,
 		Findings:    findings.Of(e),
 		Wanted:      e.Wanted(),
+		Spreads:     e.Spreads(),
 		Unsupported: append([]result.Unsupported{}, run.Unsupported...),
 		Contenders:  run.Contenders,
 		Steps:       run.Plan.Steps,

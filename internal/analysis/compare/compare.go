@@ -111,7 +111,11 @@ type Change struct {
 	PAdjusted *float64           `json:"p_adjusted"`
 	Direction Direction          `json:"verdict"`
 	// Sure says that Direction is significant after Holm's correction for all comparisons.
-	Sure   bool `json:"sure"`
+	Sure bool `json:"sure"`
+	// Expected is where the figure of another old run would lie with the confidence
+	// (stat.Predict); nil with fewer than three old runs.
+	Expected *analysis.Interval `json:"expected,omitempty"`
+
 	Failed bool `json:"failed"` // the change exceeds FailOn after that correction, which fails the gate
 
 	shift stat.Shift
@@ -177,6 +181,9 @@ func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 		c.Notes = append(c.Notes, fmt.Sprintf("%d old and %d new runs: each counts once, with its figure, so that what differs between runs of one kind is part of the intervals; two sides of 4 runs give the first of 95 %%",
 			1+len(opt.RepeatsOld), 1+len(opt.RepeatsNew)))
 	}
+	if expected, inside := c.expected(); expected > 0 {
+		c.Notes = append(c.Notes, fmt.Sprintf("%d of %s lie where another old run's would be, by the spread of the old runs", inside, unit.Plural(expected, "new figure")))
+	}
 	c.Differences, c.Faults = []Difference{}, []RunFault{}
 	var vague []string
 	for _, pair := range pairs {
@@ -216,6 +223,20 @@ func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 	return c, nil
 }
 
+// expected counts the changes for which a further old run can be predicted, and those whose
+// new figure lies in that interval.
+func (c *Comparison) expected() (all, inside int) {
+	for _, change := range c.Changes {
+		if e := change.Expected; e != nil {
+			all++
+			if e[0] <= change.New.Median && change.New.Median <= e[1] {
+				inside++
+			}
+		}
+	}
+	return all, inside
+}
+
 func comparedRun(rec *result.Record) Run {
 	r := analysis.Ended(&rec.Run, rec.Samples)
 	return Run{
@@ -241,6 +262,11 @@ func (p *pairing) judge() {
 			// A percentile for which only all rounds together have enough requests.
 			c.Ratio = finite(c.New.Median / c.Old.Median)
 			continue
+		}
+		if p.repeated() {
+			if expected := stat.Predict(old, p.opt.Confidence); expected.Bounded() {
+				c.Expected = &analysis.Interval{expected.Low, expected.High}
+			}
 		}
 		if finite(c.shift.Low) != nil && finite(c.shift.High) != nil {
 			c.CI = &analysis.Interval{c.shift.Low, c.shift.High}

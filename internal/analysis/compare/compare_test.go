@@ -559,3 +559,19 @@ func TestDifferencesOfRepeats(t *testing.T) {
 		t.Errorf("notes %q, differences (-want +got)\n%s", c.Notes, diff)
 	}
 }
+
+// From three old runs on, a comparison says where a further one would lie.
+func TestExpected(t *testing.T) {
+	all := repeatedRuns()
+	c := compared(t, all[0], all[4], compare.Options{RepeatsOld: all[1:4], RepeatsNew: all[5:]})
+	for _, change := range c.Changes {
+		if change.Expected == nil || !(change.Expected[0] < change.Old.Median && change.Old.Median < change.Expected[1]) {
+			t.Errorf("%s %s %s: expected %v around %v", change.Contender, change.Step, change.Metric, change.Expected, change.Old.Median)
+		}
+	}
+	for _, change := range compared(t, all[0], all[4], compare.Options{RepeatsOld: all[1:2]}).Changes {
+		if change.Expected != nil {
+			t.Errorf("two old runs: %v", change.Expected)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
 )
 
 // Criterion is something that a choice is scored by.
@@ -127,12 +128,28 @@ func gauges(e *analysis.Evidence, g analysis.Group, weights []analysis.Weight) [
 					x.merits[contender] = s
 				}
 			}
-			if len(x.merits) > 0 {
+			if len(x.merits) > 0 && usable(e, at) {
 				list = append(list, x)
 			}
 		}
 	}
 	return list
+}
+
+// MaxMissed is the largest difference that a figure may miss for a typical contender and
+// still count in a choice.
+const MaxMissed = 0.30
+
+// usable reports whether a figure of a place counts: a typical contender's smallest
+// detectable difference is at most MaxMissed, or no figure of the run has one.
+func usable(e *analysis.Evidence, at analysis.Place) bool {
+	var missed []float64
+	for i := range e.Results {
+		if r := &e.Results[i]; r.Place() == at && r.Contender != e.Run.Baseline && r.MDD != nil {
+			missed = append(missed, *r.MDD)
+		}
+	}
+	return at.Row().Aspect != result.Tail && at.Row().Percent < 99 || len(missed) == 0 || stat.Median(missed) <= MaxMissed
 }
 
 // farthest is the largest log ratio that a measurement can give. With a larger one, a score

@@ -111,6 +111,9 @@ func (c *chooser) list(g analysis.Group, gauges []gauge) analysis.Recommendation
 		Needs: c.needs, Weights: []analysis.Weight{}, Confidence: c.e.Opt.Confidence, Ranked: []analysis.Choice{}, Lost: []analysis.Loss{}, Unknown: []analysis.Loss{}, Notes: []string{},
 		Alike: []string{}, Ignored: []string{},
 	}
+	for _, at := range c.leftOut(g) {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s at %s left out: its intervals are too wide", at.Metric, at.Step))
+	}
 	present := map[int]bool{}
 	for _, x := range gauges {
 		present[x.criterion] = true
@@ -145,6 +148,17 @@ func (c *chooser) list(g analysis.Group, gauges []gauge) analysis.Recommendation
 		r.Ranked[i].Reasons = c.reasons(r.Ranked, i)
 	}
 	return r
+}
+
+// leftOut returns the places of the group whose figures are too uncertain to count.
+func (c *chooser) leftOut(g analysis.Group) []analysis.Place {
+	var list []analysis.Place
+	for _, at := range c.e.Places {
+		if at.Group == g && (isLatency(c.e, at) || at.Row().Aspect == result.Tail) && at.Row().Clock == rankedClock(c.e, at) && !usable(c.e, at) {
+			list = append(list, at)
+		}
+	}
+	return list
 }
 
 // asked says whether the user gave the criterion a weight.

@@ -541,3 +541,27 @@ func TestOtherWinner(t *testing.T) {
 		t.Errorf("one criterion has nothing to weigh: %v", *sure.OtherWinner)
 	}
 }
+
+// A tail that these rounds do not know does not count, and the choice says so.
+func TestUnknownTailIsLeftOut(t *testing.T) {
+	rec := analysistest.Noisy(1, 8, 1, 1, 0.01)
+	for i := range rec.Samples {
+		s := &rec.Samples[i]
+		s.Metrics = map[string]float64{"latency_p50": 90e-6, "latency_p99": 300e-6}
+		if s.Contender == "macvlan" {
+			s.Metrics["latency_p99"] = 300e-6 * []float64{1, 5}[s.Round%2]
+		}
+		if s.Contender == "calico-noencap" {
+			s.Metrics["latency_p99"] = 300e-6 * []float64{4, 1}[s.Round%2]
+		}
+	}
+	r := recommend.Choose(rec, recommend.Wish{})
+	if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "latency_p99") }) {
+		t.Errorf("notes: %q", r.Notes)
+	}
+	for _, c := range r.Ranked {
+		if math.Abs(c.Score-1) > 1e-9 {
+			t.Errorf("%s has the score %v by the median alone, want 1", c.Contender, c.Score)
+		}
+	}
+}

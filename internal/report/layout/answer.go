@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -41,7 +42,9 @@ func (v *View) Answer() []string {
 		return []string{"No valid sample: there is nothing to compare. The findings say why."}
 	}
 	sentences = append(v.alarms(), sentences...)
-	sentences = append(sentences, v.precision())
+	if !v.Run.Unpaired {
+		sentences = append(sentences, v.precision())
+	}
 	if next := v.next(); next != "" {
 		sentences = append(sentences, next)
 	}
@@ -110,46 +113,129 @@ func (v answer) verdict(g *Group, c Column) string {
 	if !slices.ContainsFunc(figures, func(f *analysis.Result) bool { return f.Contender != v.Baseline }) {
 		return "" // nothing here is ranked
 	}
-	best := lettered(figures, "a")
+	others := slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return f.Contender == v.Baseline })
+	if len(others) == 1 {
+		return about + ": " + v.single(g, c, others[0])
+	}
+	best := lettered(others, "a")
 	if len(best) == 0 {
 		return about + ": " + v.byMedians(g, c, figures)
 	}
-	var names, rest []string
-	var others []*analysis.Result
-	baseIsBest := false
-	for _, f := range figures {
-		switch isBest := slices.Contains(best, f); {
-		case f.Contender == v.Baseline:
-			baseIsBest = isBest
-		case isBest:
-			names = append(names, f.Contender)
-		default:
-			others = append(others, f)
+	var names, equal, worse, rest []string
+	var left []*analysis.Result
+	for _, f := range others {
+		if !slices.Contains(best, f) {
+			left = append(left, f)
+			continue
+		}
+		names = append(names, f.Contender)
+		switch {
+		case f.VsBaseline != nil && f.VsBaseline.CI != nil && Standing(f) == "":
+			equal = append(equal, f.Contender)
+		case Standing(f) == "worse":
+			worse = append(worse, f.Contender)
 		}
 	}
 	switch {
-	case baseIsBest && len(names) == 0:
-		rest = append(rest, fmt.Sprintf("%s: nothing reaches %s", about, v.Baseline))
-	case baseIsBest:
-		rest = append(rest, fmt.Sprintf("%s: %s cannot be told apart from %s", about, few(names), v.Baseline))
 	case len(names) == 1:
 		rest = append(rest, fmt.Sprintf("%s: %s is best%s", about, names[0], v.ratioText(c, best)))
 	default:
 		rest = append(rest, fmt.Sprintf("%s: %s are best%s; the rounds cannot tell them apart", about, few(names), v.ratioText(c, best)))
 	}
+	switch {
+	case len(equal) == len(names):
+		rest = append(rest, "No difference from "+v.Baseline+" was found")
+	case len(equal) > 0:
+		rest = append(rest, fmt.Sprintf("No difference of %s from %s was found", few(equal), v.Baseline))
+	case len(worse) == len(names):
+		rest = append(rest, "Nothing reaches "+v.Baseline)
+	}
+	others = left
 	return strings.Join(append(rest, v.byFamily(c, others, names)...), ". ") + "."
 }
 
-// byMedians says which contender has the best median, if there are too few rounds for
-// groups.
+// single describes the only contender of a column beside the baseline: there is nothing to
+// choose.
+func (v answer) single(g *Group, c Column, f *analysis.Result) string {
+	base := g.Figure(v.Baseline, c)
+	if base == nil || f.VsBaseline == nil || base.Median <= 0 {
+		return fmt.Sprintf("%s: %s.", f.Contender, Value(f))
+	}
+	who := f.Contender
+	if v.Run.Arena == "kube" && who == "this-cluster" {
+		who = "pods"
+	}
+	ratio := f.VsBaseline.Ratio
+	how := fmt.Sprintf("%.0f %% of %s's", 100*ratio, v.Baseline)
+	if c.Better == result.Lower {
+		how = unit.Ratio(ratio) + " times " + v.Baseline + "'s"
+	}
+	s := fmt.Sprintf("%s have %s (%s of %s)", who, how, Value(f), Value(base))
+	if who != "pods" {
+		s = fmt.Sprintf("%s has %s (%s of %s)", who, how, Value(f), Value(base))
+	}
+	if f.VsBaseline.CI != nil {
+		return s + fmt.Sprintf(", interval %s–%s×.", unit.Ratio(f.VsBaseline.CI[0]), unit.Ratio(f.VsBaseline.CI[1]))
+	}
+	return s + "."
+}
+
+// byMedians describes a column whose rounds are too few for letters, by what runs of one
+// configuration differ by.
 func (v answer) byMedians(g *Group, c Column, figures []*analysis.Result) string {
 	others := slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return f.Contender == v.Baseline })
-	taken, are := v.Taken(g, c), "are"
-	if taken == 1 {
-		are = "is"
+	taken := v.Taken(g, c)
+	spread := v.spreadOf(g, c)
+	if spread == nil {
+		return strings.Join(append([]string{fmt.Sprintf("%s can't tell contenders apart; %s has the best median (%s)", unit.Plural(taken, "round"), others[0].Contender, Value(others[0]))}, v.byFamily(c, others, nil)...), ". ") + "."
 	}
-	s := fmt.Sprintf("not sure: %s %s too few to tell anyone apart. By the medians %s is first (%s)", unit.Plural(taken, "round"), are, others[0].Contender, Value(others[0]))
-	return strings.Join(append([]string{s}, v.byFamily(c, others, nil)...), ". ") + "."
+	near := func(list []*analysis.Result) (names []string, of *analysis.Result) {
+		for _, f := range list {
+			if math.Abs(math.Log(f.Median/list[0].Median)) <= math.Log1p(spread.Different) {
+				names = append(names, f.Contender)
+			}
+		}
+		return names, list[0]
+	}
+	word := "Best"
+	if c.Metric == result.Goodput || c.Metric == result.Rate {
+		word = "Fastest"
+	}
+	names, first := near(others)
+	s := fmt.Sprintf("%s: %s (%s%s)", strings.ToLower(word), few(names), Value(first), v.shareOf(first, c))
+	encrypted := slices.DeleteFunc(slices.Clone(others), func(f *analysis.Result) bool {
+		kind := v.Capability(f.Contender, "encryption")
+		return kind == "" || kind == "no"
+	})
+	if len(encrypted) > 0 && len(encrypted) < len(others) {
+		names, e := near(encrypted)
+		s += fmt.Sprintf(". %s encrypted: %s (%s%s)", word, few(names), Value(e), v.shareOf(e, c))
+		if cost := 1 - e.Median/first.Median; c.Better == result.Higher && cost > 0 {
+			s += fmt.Sprintf("; encryption costs %.0f %%", 100*cost)
+		}
+	}
+	return s + fmt.Sprintf(". %s each: runs of one configuration differ by %.0f %%, differences under %s mean nothing.", unit.Plural(taken, "round"), 100*spread.Within, wholePercent(spread.Different))
+}
+
+// shareOf returns ", 71 % of host"; "" without a ratio.
+func (v answer) shareOf(f *analysis.Result, c Column) string {
+	if f.VsBaseline == nil {
+		return ""
+	}
+	if c.Better == result.Lower {
+		return ", " + unit.Ratio(f.VsBaseline.Ratio) + v.ofBaseline(c)
+	}
+	return fmt.Sprintf(", %.0f %%%s", 100*f.VsBaseline.Ratio, v.ofBaseline(c))
+}
+
+// spreadOf returns what runs of one configuration differ by in a column; nil if unknown.
+func (v *View) spreadOf(g *Group, c Column) *analysis.Spread {
+	for i := range v.Spreads {
+		if s := &v.Spreads[i]; s.Step == c.Step && s.Metric == c.Metric && s.Kernel == g.Kernel && s.Underlay == g.Underlay {
+			return s
+		}
+	}
+	return nil
 }
 
 // byFamily returns the ratios of the others by family (see family), the best family first:
@@ -342,7 +428,7 @@ func (v *View) Unusable(g *Group, c Column) string {
 func (v *View) StepName(id string) string {
 	for _, s := range v.Steps {
 		if s.ID == id && Describe(s) != "" {
-			return strings.TrimSuffix(strings.TrimPrefix(Describe(s), "pod to pod, "), ", pod to pod")
+			return withRate(s, strings.TrimSuffix(strings.TrimPrefix(Describe(s), "pod to pod, "), ", pod to pod"))
 		}
 	}
 	return id
@@ -407,6 +493,22 @@ func (g *Group) precisionOf(c Column) string {
 // wholePercent returns a share as a per cent rounded up, such as "11 %".
 func wholePercent(share float64) string { return fmt.Sprintf("%.0f %%", math.Ceil(100*share-1e-9)) }
 
+// shareOfRate matches what a suite says of a rate that a run has found.
+var shareOfRate = regexp.MustCompile(`\d+ % of the highest sustained rate`)
+
+// withRate returns the words of a step with the rate that the run took in place of the share
+// that the suite asks for.
+func withRate(s result.Step, words string) string {
+	rate, known := s.Params[result.RateParam].(float64)
+	if n, isInt := s.Params[result.RateParam].(int); isInt {
+		rate, known = float64(n), true
+	}
+	if !known || rate <= 0 {
+		return words
+	}
+	return shareOfRate.ReplaceAllString(words, fmt.Sprintf("%.0f requests/s, the same for all", rate))
+}
+
 // dropped returns the number of invalid samples, and of all samples.
 func dropped(v *View) (dropped, all int) {
 	for _, m := range v.Marks {
@@ -427,7 +529,26 @@ func (v *View) AdviceLines() []string {
 	if len(rec.Ranked) == 0 {
 		return []string{"No choice yet: " + FirmnessText(rec) + "."}
 	}
+	switch rec.Firmness {
+	case analysis.Alone:
+		if len(rec.Needs) <= len(analysis.AlwaysNeeded()) {
+			return nil // one contender is no choice
+		}
+	case analysis.Untested:
+		return v.leastMemory() // the answer says what so few rounds can tell
+	}
 	lines := []string{"Best by " + Weighed(rec) + ": " + FirmnessText(rec) + "."}
+	for _, note := range rec.Notes {
+		if strings.Contains(note, "left out") {
+			lines = append(lines, strings.ToUpper(note[:1])+note[1:]+".")
+		}
+	}
+	for _, name := range rec.Alike[:min(len(rec.Alike), maxNamed)] {
+		lines = append(lines, v.heldLine(name)...)
+	}
+	if len(rec.Alike) == 0 {
+		lines = append(lines, v.heldLine(rec.Ranked[0].Contender)...)
+	}
 	for _, need := range []struct{ name, words string }{{"policy", "With NetworkPolicy"}, {"encryption", "Encrypted"}} {
 		lacks := func(contender string) bool {
 			has := v.Capability(contender, need.name)
@@ -436,7 +557,10 @@ func (v *View) AdviceLines() []string {
 		i := slices.IndexFunc(rec.Ranked, func(c analysis.Choice) bool { return !lacks(c.Contender) })
 		switch {
 		case i < 0:
-			lines = append(lines, need.words+": no contender of this run has it.")
+			if !v.someKnown(need.name) {
+				continue // nobody looked
+			}
+			lines = append(lines, need.words+": not measured; no contender of this run has it.")
 		case i == 0:
 			alike := slices.DeleteFunc(slices.Clone(rec.Alike), lacks)
 			if len(alike) == 0 {
@@ -450,4 +574,49 @@ func (v *View) AdviceLines() []string {
 		}
 	}
 	return lines
+}
+
+// someKnown reports whether it is known of any contender of the recommendation whether it
+// has a need.
+func (v *View) someKnown(need string) bool {
+	return slices.ContainsFunc(v.Recommendation.Ranked, func(c analysis.Choice) bool { return v.Capability(c.Contender, need) != "" })
+}
+
+// heldLine says that a contender's lab form was never compared with its product.
+func (v *View) heldLine(contender string) []string {
+	for _, info := range v.Contenders {
+		if info.ID == contender && info.Held == "no" {
+			return []string{contender + ": a lab form that nobody has compared with the product yet."}
+		}
+	}
+	return nil
+}
+
+// leastMemory names the contenders with the least memory of idle nodes.
+func (v *View) leastMemory() []string {
+	for i := range v.Groups {
+		g := &v.Groups[i]
+		for _, s := range v.Steps {
+			c, has := g.Has(s.ID, result.MemoryOverhead)
+			if !has {
+				continue
+			}
+			var list []*analysis.Result
+			for _, one := range g.Contenders {
+				if f := g.Figure(one.ID, c); f != nil && !one.Baseline && f.Median > 0 {
+					list = append(list, f)
+				}
+			}
+			slices.SortStableFunc(list, func(a, b *analysis.Result) int { return cmp.Compare(a.Median, b.Median) })
+			if len(list) < 2 {
+				continue
+			}
+			var names []string
+			for _, f := range list[:min(len(list), 3)] {
+				names = append(names, f.Contender+" "+Value(f))
+			}
+			return []string{"Least memory over " + v.Baseline + ", idle: " + strings.Join(names, ", ") + "."}
+		}
+	}
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // This file puts a recommendation into words.
@@ -18,32 +17,41 @@ func FirmnessText(r *analysis.Recommendation) string {
 		return "none of the measured contenders meets every need and has every figure"
 	}
 	first := r.Ranked[0]
-	often := Wins(&first)
 	switch r.Firmness {
 	case analysis.Alike:
 		return analysis.AndList(r.Alike) + ": as good as each other"
 	case analysis.Firm:
 		if i := slices.IndexFunc(first.Terms, func(t analysis.Term) bool { return t.CI == nil }); i >= 0 {
-			return fmt.Sprintf("%s: first in %s of the resamples, but its %s has too few rounds for an interval", first.Contender, often, first.Terms[i].Criterion)
+			return fmt.Sprintf("%s, but its %s has too few rounds for an interval", first.Contender, first.Terms[i].Criterion)
 		}
-		return fmt.Sprintf("%s, and firmly: first in %s of the resamples", first.Contender, often)
+		return first.Contender + ", and firmly"
 	case analysis.Leaning:
-		return fmt.Sprintf("leaning to %s: first in %s of the resamples, %s follows", first.Contender, often, r.Ranked[1].Contender)
+		return fmt.Sprintf("leaning to %s, %s follows", first.Contender, r.Ranked[1].Contender)
 	case analysis.TossUp:
-		if len(r.Alike) > 1 {
-			return fmt.Sprintf("a toss-up between %s; more rounds, or other weights, decide", analysis.AndList(r.Alike))
+		names := r.Alike
+		if len(names) < 2 {
+			names = []string{first.Contender, r.Ranked[1].Contender}
 		}
-		return fmt.Sprintf("a toss-up: %s comes first in only %s of the resamples; more rounds, or other weights, decide", first.Contender, often)
+		return OrList(names) + ": these rounds cannot tell. Take the one you know"
 	case analysis.Alone:
 		if len(r.Needs) <= len(analysis.AlwaysNeeded()) {
-			return first.Contender + ", the only product for clusters that was measured"
+			return "nothing to choose: " + first.Contender + " alone was measured"
 		}
 		return first.Contender + ", the only measured product that meets every need"
 	}
 	if len(r.Alike) > 1 {
-		return analysis.AndList(r.Alike) + " stand first, but the rounds are too few to say how firmly"
+		return OrList(r.Alike) + ": these rounds are too few to tell"
 	}
-	return first.Contender + ", but the rounds are too few to say how firmly"
+	return first.Contender + ", but the rounds are too few to be sure"
+}
+
+// OrList joins words with commas and a last "or".
+func OrList(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // needWords are short texts of needs for the decision picture. Other needs are called by
@@ -79,9 +87,6 @@ func ListTitle(r *analysis.Recommendation) string {
 	return (&Group{Site: Site{Part: r.Part, Kernel: r.Kernel, Underlay: r.Underlay}, Emulated: r.Emulated}).Title()
 }
 
-// roundShare rounds v to whole per cent.
-func roundShare(v float64) float64 { return float64(int(v*100+0.5)) / 100 }
-
 // RecommendLegend says how to read the list.
 func RecommendLegend(r *analysis.Recommendation) []string {
 	var weights []string
@@ -92,8 +97,7 @@ func RecommendLegend(r *analysis.Recommendation) []string {
 		fmt.Sprintf("Each figure is the ratio to %s, turned so that more is better; the score is their geometric mean, weighted %s.", r.Baseline, strings.Join(weights, ", ")),
 	}
 	if r.Firmness != analysis.Untested {
-		lines = append(lines, fmt.Sprintf("In brackets the interval of %s confidence; first is how often a contender comes first when the rounds are resampled %d times. Contenders within 2 %% of the best share a first place.",
-			PercentOf(r.Confidence), r.Resamples))
+		lines = append(lines, fmt.Sprintf("In brackets the interval of %s confidence.", PercentOf(r.Confidence)))
 	}
 	return append(lines, "The score knows only these rounds: on another machine the choice may be another one.")
 }
@@ -171,14 +175,6 @@ func (l Losses) Head() string {
 		return l.Need
 	}
 	return l.Need + ": " + l.Reason
-}
-
-// Wins returns how often a choice came first in the resamples, or unit.Missing.
-func Wins(c *analysis.Choice) string {
-	if c.Wins == nil {
-		return unit.Missing
-	}
-	return PercentOf(roundShare(*c.Wins))
 }
 
 // WithInterval returns a ratio with its interval in words.

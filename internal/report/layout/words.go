@@ -86,6 +86,20 @@ func (v *View) BareCluster() string {
 	return "Memory and CPU over host are over a cluster without a CNI: with --install, host is measured while none is installed."
 }
 
+// Confidence returns the level of the intervals of ratios, such as "98 %"; "" without any.
+func (v *View) Confidence() string {
+	level := 0.0
+	for _, r := range v.Results {
+		if r.VsBaseline != nil && r.VsBaseline.CI != nil {
+			level = max(level, r.Confidence)
+		}
+	}
+	if level == 0 {
+		return ""
+	}
+	return PercentOf(level)
+}
+
 // Legend says how to read the tables.
 func (v *View) Legend() []string {
 	confidence, single, bounded, missing, pooled, pooledOnly, grouped, ungrouped := 0.0, true, false, false, false, false, false, 0
@@ -141,7 +155,7 @@ func (v *View) Legend() []string {
 	}
 	if grouped {
 		lines = append(lines, "Letters are groups, a the best: contenders that share a letter can't be told apart. A figure without a letter is not ranked.",
-			fmt.Sprintf("Groups are corrected for all pairs. If a ratio's interval does not contain 1, the contender differs from %s, even within one group.", v.Baseline))
+			fmt.Sprintf("Letters compare contenders with each other; whether a contender differs from %s is said by its interval alone: it does if the interval does not contain 1.", v.Baseline))
 	}
 	if ungrouped > 0 {
 		lines = append(lines, fmt.Sprintf("No groups: %s can't tell %s apart%s; rows are in the order of their medians.",

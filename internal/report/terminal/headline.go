@@ -198,7 +198,7 @@ func (t *Writer) feature(c layout.Contender, need string) string {
 
 // farApart is the relative difference above which the ratio within rounds and the quotient
 // of the medians disagree.
-const farApart = 0.10
+const farApart = 0.05
 
 // star returns "*" for a ratio that disagrees with the quotient of the medians beside it.
 func (t *Writer) star(g *layout.Group, c layout.Column, f *analysis.Result) string {

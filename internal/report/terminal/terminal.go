@@ -127,8 +127,12 @@ func (t *Writer) shortLegend() {
 	if t.Run.Unpaired {
 		how = "of all rounds to all of the baseline's"
 	}
-	t.Wrap("", fmt.Sprintf("× is the ratio to %s, %s, with its interval; the figure beside it is the median.", text.SafeLine(t.Baseline), how), Dim)
-	letters := "Contenders that share a letter cannot be told apart, by a test of all pairs together; a is best. "
+	interval := "its interval"
+	if percent := t.Confidence(); percent != "" {
+		interval = "its " + percent + " interval for this run"
+	}
+	t.Wrap("", fmt.Sprintf("× is the ratio to %s, %s, with %s; the figure beside it is the median.", text.SafeLine(t.Baseline), how, interval), Dim)
+	letters := "Letters compare contenders with each other (a is best; one letter: not told apart), intervals compare with " + text.SafeLine(t.Baseline) + ". "
 	if !slices.ContainsFunc(t.Results, func(r analysis.Result) bool { return len(r.Groups) > 0 }) {
 		letters = "There are too few rounds for groups. "
 	}
