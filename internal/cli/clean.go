@@ -55,8 +55,8 @@ cluster's scratch label or --scratch, and --image for the pods that clean the no
 		},
 	}
 	addArena(c, &f.arena, "where to clean: auto (this machine, as lab and microvm) or kube (a cluster)")
-	c.Flags().BoolVar(&f.cache, "cache", false, "remove the kernels that were downloaded for guests, too")
-	c.Flags().BoolVar(&f.allRuns, "all-runs", false, "kube: remove runs that are under way, too, at once")
+	c.Flags().BoolVar(&f.cache, "cache", false, "also remove the kernels that were downloaded for guests")
+	c.Flags().BoolVar(&f.allRuns, "all-runs", false, "kube: also remove runs that are under way, at once")
 	cmdutil.AddConnection(c, &f.kube)
 	cmdutil.AddProgram(c, &f.kube)
 	cmdutil.AddWithin(c, &f.kube)

@@ -44,7 +44,7 @@ started with --keep. Without a command it starts a shell.`,
 			return enter(c, pid, args[1:])
 		},
 	}
-	c.Flags().IntVar(&init, "lab", 0, "the lab's init `process`, where several labs are up")
+	c.Flags().IntVar(&init, "lab", 0, "number of the lab's init `process`, if several labs are up")
 	return c
 }
 

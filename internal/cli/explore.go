@@ -70,7 +70,7 @@ of it. While a run goes on the page follows it.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "`ADDRESS` to serve at, a loopback one; port 0 takes a free one")
+	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "loopback `ADDRESS` to serve at; port 0 takes a free one")
 	return c
 }
 

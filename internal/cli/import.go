@@ -74,9 +74,9 @@ func newImportCmd() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVarP(&out, "output", "o", "", "run directory `DIR` to make")
-	f.StringVar(&lineRate, "line-rate", "", "of the measured link, such as 40G (default: infrabuilder 40G, else unknown)")
-	f.IntVar(&opt.MTU, "mtu", 0, "of the underlay, `BYTES` (default: what the files tell)")
-	f.StringVar(&opt.Baseline, "baseline", "", "`CONTENDER` to which ratios are formed (default host)")
+	f.StringVar(&lineRate, "line-rate", "", "rate of the measured link, e.g. 40G (default: infrabuilder 40G, else unknown)")
+	f.IntVar(&opt.MTU, "mtu", 0, "MTU of the underlay in `BYTES` (default: what the files say)")
+	f.StringVar(&opt.Baseline, "baseline", "", "`CONTENDER` that the others are compared with (default host)")
 	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return importer.Formats(), cobra.ShellCompDirectiveNoFileComp

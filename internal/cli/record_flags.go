@@ -55,17 +55,17 @@ func (o *recordOptions) flags(f *pflag.FlagSet) {
 		}
 		return err
 	})
-	f.BoolVarP(&o.server, "server", "s", false, "wait for a client, then start and end the command together with the client's")
+	f.BoolVarP(&o.server, "server", "s", false, "wait for a client; start and end the command together with the client's")
 	f.StringVarP(&o.connect, "connect", "c", "", "start and end the command together with that of the server at `HOST[:PORT]`")
-	f.StringVar(&o.listen, "listen", "127.0.0.1", "`ADDRESS[:PORT]` that a server listens at; 0.0.0.0 or :: for all addresses")
-	f.Uint16Var(&o.port, "sync-port", 8080, "port that server and client meet on (-sp)")
-	f.BoolVar(&o.Pair.StartOnly, "sync-start-only", false, "start together, end apart (-sso)")
+	f.StringVar(&o.listen, "listen", "127.0.0.1", "`ADDRESS[:PORT]` where a server listens; 0.0.0.0 or :: for all addresses")
+	f.Uint16Var(&o.port, "sync-port", 8080, "port for server and client (-sp)")
+	f.BoolVar(&o.Pair.StartOnly, "sync-start-only", false, "start together, but end independently (-sso)")
 	f.DurationVar(&o.Pair.Patience, "connect-timeout", 10*time.Second, "how long a client waits for its server to listen")
 	f.StringVar(&o.tokenFile, "token-file", "", "`FILE` with the secret that both sides share (default: the variable CNIBENCH_TOKEN)")
 	f.StringVar(&o.groups, "process-groups", record.DefaultGroups, "groups of processes whose CPU time is recorded, `NAME=REGEXP`,… of the process name or command line; none: no groups")
 	f.StringVar(&o.samplers, "samplers", "all", "what to record, `names` with commas: "+strings.Join(samplerNames(), ", "))
 	f.DurationVar(&o.Interval, "interval", sysmon.Interval, "time between snapshots")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "no summary on standard error")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no summary to standard error")
 	f.BoolVarP(&o.version, "version", "v", false, "print the version")
 }
 

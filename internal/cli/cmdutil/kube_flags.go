@@ -33,7 +33,7 @@ func AddProgram(c *cobra.Command, k *run.Cluster) {
 // AddImage adds what every pod needs.
 func AddImage(c *cobra.Command, k *run.Cluster) {
 	AddProgram(c, k)
-	c.Flags().StringSliceVar(&k.Tolerations, "tolerations", nil, "kube: taints that the pods tolerate, as `key[=value]:effect`, or all")
+	c.Flags().StringSliceVar(&k.Tolerations, "tolerations", nil, "kube: taints that the pods tolerate, as `key[=value]:effect`; or all")
 }
 
 // AddPods adds what the pods of a measurement are.
@@ -47,13 +47,13 @@ func AddPods(c *cobra.Command, k *run.Cluster) {
 	fl.StringVar(&k.CPU, "pod-cpu", "", "kube: CPU request and limit of each pod, e.g. 2 (default: none)")
 	fl.StringVar(&k.Memory, "pod-memory", "", "kube: memory request and limit of each pod, e.g. 1Gi (default: none)")
 	fl.StringVar(&k.Service, "service-kind", run.DefaultServiceKind, "kube: kind of the Services that steps of the path service use: "+strings.Join(run.ServiceKinds, ", "))
-	fl.BoolVar(&k.Privileged, "privileged", false, "kube: allow one privileged pod a node, which watches its interfaces (check encryption)")
+	fl.BoolVar(&k.Privileged, "privileged", false, "kube: allow one privileged pod on each node, which watches the node's interfaces (check encryption)")
 	Fixed(c, "service-kind", run.ServiceKinds)
 }
 
 // AddWithin adds the namespaces that an administrator made.
 func AddWithin(c *cobra.Command, k *run.Cluster) {
-	c.Flags().StringSliceVarP(&k.Within, "namespace", "n", nil, "kube: use this `namespace`, which an administrator made, and need no right outside of it but to list nodes; check policy needs two, a,b (default: a new one)")
+	c.Flags().StringSliceVarP(&k.Within, "namespace", "n", nil, "kube: use this `namespace`, which an administrator made, and which needs no rights outside it except to list nodes; check policy needs two, a,b (default: a new one)")
 }
 
 // AddScratch adds the user's word that a cluster may lose its pod network.
@@ -66,7 +66,7 @@ func AddInstall(c *cobra.Command, k *run.Cluster) {
 	fl.BoolVar(&k.Install, "install", false, "kube: install each contender, measure it, and uninstall it; only on a scratch cluster, see --scratch")
 	AddScratch(c, k)
 	fl.StringVar(&k.Versions, "versions", contender.VersionSets()[0], "kube: versions that --install installs: 2024 (those of the 2024 study), latest (the latest known) or modules (what a test bed builds)")
-	fl.StringToStringVar(&k.Facts, "fact", nil, "kube: a fact that --install can't read from the cluster, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
+	fl.StringToStringVar(&k.Facts, "fact", nil, "kube: a fact that --install cannot read from the cluster, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
 	Fixed(c, "versions", contender.VersionSets())
 	fl.StringVar(&k.Mirror, "mirror", "", "kube: `folder` with charts and manifests to use instead of downloading them")
 	_ = c.MarkFlagDirname("mirror")
@@ -79,6 +79,6 @@ func Fixed(c *cobra.Command, flag string, values []string) {
 
 // AddNodes adds --nodes, which every arena reads in its own way.
 func AddNodes(c *cobra.Command, value *string) {
-	c.Flags().StringVar(value, "nodes", "2", "nodes: their `number` in a lab; in a cluster the names of two or more, a,b (default: 2; in a cluster two that are ready)")
+	c.Flags().StringVar(value, "nodes", "2", "nodes: their `number` in a lab, or the names of two or more in a cluster, a,b (default: 2; in a cluster two that are ready)")
 	c.Flags().Lookup("nodes").DefValue = "" // the text has it
 }

@@ -87,10 +87,10 @@ size are not answered.`, serve.EchoedBytes))
 func (o *serveOptions) flags(c *cobra.Command, listen string) {
 	f := c.Flags()
 	f.StringVar(&o.cfg.Listen, "listen", listen, "address and port; port 0 takes a free one")
-	f.IntVar(&o.cfg.Threads, "threads", 1, "serving threads; each may hold as many connections as the limit on open files says")
-	f.DurationVar(&o.cfg.Stall, "stall", 0, "hold all responses for this `time`, as often as --every says (default: never)")
-	f.DurationVar(&o.cfg.Every, "every", 2*time.Second, "with --stall: `time` from one stall to the next")
-	f.BoolVar(&o.json, "json", false, "at the end print what was served, stalls included, as one JSON object")
+	f.IntVar(&o.cfg.Threads, "threads", 1, "serving threads; each can hold as many connections as the limit on open files allows")
+	f.DurationVar(&o.cfg.Stall, "stall", 0, "hold all responses for this `time`, once every --every (default: never)")
+	f.DurationVar(&o.cfg.Every, "every", 2*time.Second, "with --stall: `time` from the begin of one stall to the next")
+	f.BoolVar(&o.json, "json", false, "at the end print what was served, with stalls, as one JSON object")
 }
 
 // newServeStreamCmd is `serve stream`.

@@ -52,14 +52,14 @@ Loss is the share of the packets sent within a slice that did not arrive.`
 		f.StringVar(&o.size, "size", "1400B", "payload of a packet, 32B to 65507B")
 	} else {
 		f.StringVar(&o.size, "size", "128KiB", "`bytes` of one write, up to 16MiB")
-		f.StringVar(&o.window, "window", "", "most `bytes` under way on a connection, e.g. 1MiB (default: the kernel decides)")
+		f.StringVar(&o.window, "window", "", "largest number of `bytes` in flight on a connection, e.g. 1MiB (default: the kernel decides)")
 		f.BoolVar(&o.cfg.ZeroCopy, "zero-copy", false, "send from page cache (sendfile) instead of copying from memory")
 	}
-	f.StringVar(&o.rate, "rate", "", "most payload of all connections in `bit/s`, e.g. 500M (default: as much as possible)")
+	f.StringVar(&o.rate, "rate", "", "limit of the payload of all connections in `bit/s`, e.g. 500M (default: as much as possible)")
 	f.IntVar(&o.cfg.Connections, "connections", 1, "connections, each with a sending thread of its own")
-	f.DurationVar(&o.warmup, "warmup", time.Second, "time under load before the measured time, which does not count")
+	f.DurationVar(&o.warmup, "warmup", time.Second, "time under load before the measured time; no figure includes it")
 	f.DurationVar(&o.length, "duration", 10*time.Second, "measured time")
-	f.DurationVar(&o.cfg.Wait, "wait", 0, "how long to try to connect, for a server that is just starting")
+	f.DurationVar(&o.cfg.Wait, "wait", 0, "how long to wait for a server that is still starting")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	slicesFlag(c, &o.slices)
 	return c

@@ -45,9 +45,9 @@ type fetchOptions struct {
 func (o *fetchOptions) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.Int64Var(&o.plan.FileBytes, "bytes", 0, "size of the file")
-	f.DurationVar(&o.plan.Warmup, "warmup", 0, "transfers before this time has passed are not counted")
-	f.DurationVar(&o.plan.Duration, "duration", 10*time.Second, "how long to go on starting transfers")
-	f.StringVar(&o.verify, "verify", "", "first fetch the file to this path once and compare every byte")
+	f.DurationVar(&o.plan.Warmup, "warmup", 0, "time at the start whose transfers are not counted")
+	f.DurationVar(&o.plan.Duration, "duration", 10*time.Second, "time during which transfers are started")
+	f.StringVar(&o.verify, "verify", "", "first fetch the file once to this path and compare every byte")
 }
 
 // run fetches until the window is full and prints events and the report.
@@ -132,7 +132,7 @@ func newTransferHTTP3Cmd() *cobra.Command {
 		},
 	}
 	o.flags(c)
-	c.Flags().StringVar(&ca, "cacert", "", "PEM file of the certificates that are trusted, and no others")
+	c.Flags().StringVar(&ca, "cacert", "", "PEM file with the only trusted certificates")
 	return c
 }
 
