@@ -19,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/mesh"
 	"github.com/cnibench/cnibench/internal/testutil/arenatest"
+	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
 // TestMain starts the test program again inside the lab's container, as the command line does.
@@ -97,6 +98,7 @@ func options(t *testing.T) Options {
 }
 
 func TestPlantedInLab(t *testing.T) {
+	needs.Slow(t, "measures a mesh with planted faults")
 	tests := []struct {
 		name  string
 		plant func(t *testing.T, s *check.Subject, nodes []arena.Endpoint)
