@@ -202,7 +202,8 @@ func TestRanks(t *testing.T) {
 		{"too few for one where they are no pairs", "higher", true,
 			map[string]analysis.Series{"a": around(10, 6), "b": around(1, 6), "c": around(0.1, 2)},
 			map[string]string{"a": "1 a", "b": "2 b"}},
-		{"one alone", "higher", false, map[string]analysis.Series{"a": around(10, 1)}, map[string]string{"a": "1 a"}},
+		{"one alone", "higher", false, map[string]analysis.Series{"a": {1: 10, 2: 11}}, map[string]string{"a": "1 a"}},
+		{"one alone, one round", "higher", false, map[string]analysis.Series{"a": {1: 10}}, map[string]string{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -31,7 +31,7 @@ func (e *Evidence) Ranks(at Place, contenders map[string]Series, better string) 
 	order := e.byMedian(contenders, better)
 	p := e.pairs(order, contenders, e.Lasting[at.Group].Inflation())
 	apart := func(i, j int) bool { return p[i][j] <= e.Opt.Alpha }
-	order, apart = onlyTestable(order, p, apart)
+	order, apart = onlyTestable(order, p, apart, len(order) == 1 && len(contenders[order[0]]) > 1)
 	ranks := make(map[string]Rank, len(order))
 	first, tier := 0, 1 // position of the tier's best member, number of the tier
 	for i, c := range order {
@@ -85,12 +85,12 @@ func (e *Evidence) pairs(order []string, contenders map[string]Series, inflation
 }
 
 // onlyTestable leaves out the contenders of which every pair has too few rounds. The only
-// contender of a place stays.
-func onlyTestable(order []string, p [][]float64, apart func(i, j int) bool) ([]string, func(i, j int) bool) {
+// contender of a place (alone) stays: with more than one round it is a group of its own.
+func onlyTestable(order []string, p [][]float64, apart func(i, j int) bool, alone bool) ([]string, func(i, j int) bool) {
 	var kept []int
 	for i := range order {
 		others := slices.Delete(slices.Clone(p[i]), i, i+1)
-		if len(order) == 1 || slices.ContainsFunc(others, func(v float64) bool { return !math.IsNaN(v) }) {
+		if alone || slices.ContainsFunc(others, func(v float64) bool { return !math.IsNaN(v) }) {
 			kept = append(kept, i)
 		}
 	}

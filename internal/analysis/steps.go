@@ -42,6 +42,17 @@ func (f *Facts) Overhead(contender string) int {
 	return 0
 }
 
+// KnowsOverhead says whether anything is known of the contender's encapsulation: the
+// contenders of imported runs need not be in the catalogue.
+func (f *Facts) KnowsOverhead(contender string) bool {
+	for _, c := range f.Run.Contenders {
+		if c.ID == contender {
+			return c.Overhead > 0 || c.Datapath != ""
+		}
+	}
+	return true
+}
+
 // Ceiling returns the highest goodput (bit/s) that the line rate allows a contender.
 func (f *Facts) Ceiling(contender, step string) float64 {
 	return float64(unit.Ceiling(f.Opt.LineRate, f.Opt.MTU, f.Overhead(contender), f.IsUDP(step)))

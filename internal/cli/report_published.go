@@ -12,7 +12,7 @@ const allStudies = "all"
 
 // addPublishedFlag gives the command --published.
 func addPublishedFlag(c *cobra.Command, studies *[]string) {
-	c.Flags().StringSliceVar(studies, "published", nil, "show published figures beside the results (not in csv, benchstat and openmetrics): --published for all studies, --published=2024,2019 for some `STUDIES`")
+	c.Flags().StringSliceVar(studies, "published", nil, "show published figures beside the results (not in csv, benchstat and openmetrics): --published for all studies, --published=ducastel-2024,ducastel-2019 for some `STUDIES`")
 	c.Flags().Lookup("published").NoOptDefVal = allStudies
 	_ = c.RegisterFlagCompletionFunc("published", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		names := []string{allStudies}

@@ -62,7 +62,8 @@ func askOnce(ctx context.Context, cfg Config) (int64, error) {
 		if _, err := conn.Write(p.request(seq)); err != nil {
 			return 0, explain(err)
 		}
-		size, err := readFirst(conn, p, seq)
+		counted := &countingReader{Reader: conn}
+		size, err := readFirst(counted, p, seq)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return 0, fmt.Errorf("load: ended before the first answer of %v: %w", cfg.Target, context.Cause(ctx))
@@ -71,10 +72,26 @@ func askOnce(ctx context.Context, cfg Config) (int64, error) {
 		case int(seq) < tries && errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil:
 		case errors.Is(err, syscall.ECONNREFUSED):
 			return 0, explain(err)
+		case errors.Is(err, os.ErrDeadlineExceeded) && counted.n == 0:
+			return 0, fmt.Errorf("load: %v accepts and sent nothing within %v; does it speak the protocol of this load? %w", cfg.Target, cfg.Timeout, err)
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return 0, fmt.Errorf("load: %v sent only %d bytes of its first answer within %v: %w", cfg.Target, counted.n, cfg.Timeout, err)
 		default:
 			return 0, fmt.Errorf("load: the first answer of %v: %w", cfg.Target, err)
 		}
 	}
+}
+
+// countingReader counts the bytes that were read.
+type countingReader struct {
+	io.Reader
+	n int64
+}
+
+func (c *countingReader) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.n += int64(n)
+	return n, err
 }
 
 func explain(err error) error {

@@ -135,6 +135,9 @@ func (r *Record) fault(file string, line int, format string, args ...any) *Fault
 func loadRun(root *os.Root, dir string) (*Run, error) {
 	f, err := OpenFile(root, runFile)
 	if errors.Is(err, fs.ErrNotExist) {
+		if entries, err := fs.ReadDir(root.FS(), "."); err == nil && len(entries) == 0 {
+			return nil, fmt.Errorf("%s: %w: it is empty, as of a run that ended before its first sample; begin it with --out %s", dir, ErrNoRun, dir)
+		}
 		return nil, fmt.Errorf("%s: %w: it has no %s", dir, ErrNoRun, runFile)
 	}
 	file := filepath.Join(dir, runFile)

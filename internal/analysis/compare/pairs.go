@@ -324,12 +324,12 @@ func because(e *analysis.Evidence, entry result.Entry, step string) string {
 	return ": " + analysis.AndList(codes)
 }
 
-// check returns a *SelectionError if neither run has something that was chosen.
+// check returns a *SelectionError if no run has something that was chosen.
 func check(opt Options, pairs []*pairing) error {
 	metrics, steps, contenders := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var all []*analysis.Evidence
 	for _, p := range pairs {
-		all = append(all, p.old, p.now)
+		all = append(all, slices.Concat(p.runsOf("old"), p.runsOf("new"))...)
 	}
 	for _, e := range all {
 		for at, figures := range e.Figures {

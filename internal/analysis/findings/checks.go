@@ -146,9 +146,19 @@ func checkFailed(e *evidence) []analysis.Finding {
 func mtuWastes(e *evidence) []analysis.Finding {
 	contenders, found := e.Packets()
 	under := e.UnderlayMTU(found)
+	if e.Run.Arena == imported && found[e.Run.Baseline] == nil {
+		under = 0 // the run's setting is only the largest MTU of its pods
+	}
 	var list []analysis.Finding
 	for _, c := range contenders {
 		sent, overhead := found[c].Effective(), e.Overhead(c)
+		if e.Run.Arena == imported && !e.KnowsOverhead(c) {
+			if sent > 0 && c != e.Run.Baseline && float64(under-sent) > 2*analysis.MaxWaste*float64(under) {
+				list = append(list, analysis.Finding{Contender: c, Text: fmt.Sprintf(
+					"pods send packets of %d bytes at most on an underlay of %d: it could be %d less its encapsulation, which is not known", sent, under, under)})
+			}
+			continue
+		}
 		if left := under - sent - overhead; sent > 0 && c != e.Run.Baseline && float64(left) > analysis.MaxWaste*float64(under) {
 			list = append(list, analysis.Finding{Severity: analysis.Warn, Contender: c, Text: fmt.Sprintf(
 				"pods send packets of %d bytes at most on an underlay of %d: with %d bytes of encapsulation it could be %d", sent, under, overhead, under-overhead)})

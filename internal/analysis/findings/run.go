@@ -46,11 +46,23 @@ func noBaseline(e *evidence) []analysis.Finding {
 	for _, g := range e.Groups {
 		if steps := lacking[g]; len(steps) > 0 {
 			slices.SortFunc(steps, e.CompareSteps)
-			list = append(list, analysis.Finding{Contender: baseline,
-				Text: fmt.Sprintf("%sno valid sample of %s: there are no ratios", e.GroupPrefix(g), analysis.AndList(steps))})
+			f := analysis.Finding{Contender: baseline, Text: fmt.Sprintf("%sno valid sample of %s: there are no ratios", e.GroupPrefix(g), analysis.AndList(steps))}
+			if e.Run.Arena == imported && !hasSample(e, baseline) {
+				f.Next = "Import again with --baseline ID: " + strings.Join(contendersOf(e), ", ") + "."
+			}
+			list = append(list, f)
 		}
 	}
 	return list
+}
+
+// contendersOf returns the ids of the plan's contenders.
+func contendersOf(e *evidence) []string {
+	var ids []string
+	for _, entry := range e.Run.Plan.Contenders {
+		ids = append(ids, entry.ID)
+	}
+	return slices.Compact(ids)
 }
 
 // hasSample says whether a contender has any sample, valid or not.

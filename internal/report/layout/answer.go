@@ -113,7 +113,7 @@ func (v answer) verdict(g *Group, c Column) string {
 	if !slices.ContainsFunc(figures, func(f *analysis.Result) bool { return f.Contender != v.Baseline }) {
 		return "" // nothing here is ranked
 	}
-	others := slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return f.Contender == v.Baseline })
+	others := slices.DeleteFunc(slices.Clone(figures), v.isHost)
 	if len(others) == 1 {
 		return about + ": " + v.single(g, c, others[0])
 	}
@@ -154,6 +154,12 @@ func (v answer) verdict(g *Group, c Column) string {
 	return strings.Join(append(rest, v.byFamily(c, others, names)...), ". ") + "."
 }
 
+// isHost says whether the figure is of the host network, which nobody can choose. Another
+// baseline, as an imported run may name, is a pod network.
+func (v answer) isHost(f *analysis.Result) bool {
+	return f.Contender == v.Baseline && v.Baseline == "host"
+}
+
 // single describes the only contender of a column beside the baseline: there is nothing to
 // choose.
 func (v answer) single(g *Group, c Column, f *analysis.Result) string {
@@ -183,7 +189,7 @@ func (v answer) single(g *Group, c Column, f *analysis.Result) string {
 // byMedians describes a column whose rounds are too few for letters, by what runs of one
 // configuration differ by.
 func (v answer) byMedians(g *Group, c Column, figures []*analysis.Result) string {
-	others := slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return f.Contender == v.Baseline })
+	others := slices.DeleteFunc(slices.Clone(figures), v.isHost)
 	taken := v.Taken(g, c)
 	spread := v.spreadOf(g, c)
 	if spread == nil {

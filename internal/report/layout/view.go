@@ -63,10 +63,16 @@ func New(r *analysis.Report) *View {
 		g.add(res.Contender)
 	}
 	// A contender of the plan without any valid sample still has its row.
+	// One that has figures under another kernel only was not measured here.
+	kernelOf := map[figureKey]string{} // by contender, part and underlay
+	for _, res := range r.Results {
+		kernelOf[figureKey{res.Contender, res.Part, res.Underlay}] = res.Kernel
+	}
 	for i := range v.Groups {
-		for _, e := range Origin(r, v.Groups[i].Part).Plan.Contenders {
-			if v.Groups[i].Underlay == e.Underlay {
-				v.Groups[i].add(e.ID)
+		g := &v.Groups[i]
+		for _, e := range Origin(r, g.Part).Plan.Contenders {
+			if kernel, known := kernelOf[figureKey{e.ID, g.Part, g.Underlay}]; g.Underlay == e.Underlay && (!known || kernel == g.Kernel) {
+				g.add(e.ID)
 			}
 		}
 	}
