@@ -42,6 +42,12 @@ func (f *Facts) Overhead(contender string) int {
 	return 0
 }
 
+// IsHost says whether the contender is the host network, which nobody can choose. Another
+// baseline, as an imported run may name, is a pod network.
+func (f *Facts) IsHost(contender string) bool {
+	return contender == f.Run.Baseline && contender == "host"
+}
+
 // KnowsOverhead says whether anything is known of the contender's encapsulation: the
 // contenders of imported runs need not be in the catalogue.
 func (f *Facts) KnowsOverhead(contender string) bool {

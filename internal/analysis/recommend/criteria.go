@@ -124,7 +124,7 @@ func gauges(e *analysis.Evidence, g analysis.Group, weights []analysis.Weight) [
 				if e.Unpaired() {
 					s = unpairedMerit(values, x.base, metric.Better)
 				}
-				if len(s) > 0 && contender != e.Run.Baseline {
+				if len(s) > 0 && !e.IsHost(contender) {
 					x.merits[contender] = s
 				}
 			}

@@ -242,7 +242,7 @@ func (c *chooser) candidates(g analysis.Group, gauges []gauge) []string {
 		c.seen = map[string]bool{}
 	}
 	for _, entry := range c.contendersIn(g) {
-		if entry == c.e.Run.Baseline {
+		if c.e.IsHost(entry) {
 			continue
 		}
 		c.seen[entry] = true

@@ -253,12 +253,13 @@ func (v answer) byFamily(c Column, others []*analysis.Result, named []string) []
 	for _, contender := range named {
 		before[v.family(contender)] = true
 	}
-	ratios := map[string][]float64{}
+	ratios, without := map[string][]float64{}, map[string][]string{}
 	for _, f := range others {
+		family := v.family(f.Contender)
 		if f.VsBaseline == nil {
+			without[family] = append(without[family], f.Contender)
 			continue
 		}
-		family := v.family(f.Contender)
 		if ratios[family] == nil {
 			order = append(order, family)
 		}
@@ -272,6 +273,9 @@ func (v answer) byFamily(c Column, others []*analysis.Result, named []string) []
 		}
 		if i == 0 {
 			s += v.ofBaseline(c)
+		}
+		if names := without[family]; len(names) > 0 {
+			s += fmt.Sprintf(" (without %s: too few rounds for a ratio)", few(names))
 		}
 		out = append(out, s)
 	}
