@@ -32,6 +32,7 @@ type figure struct {
 	mean     int      // the figure is a mean of so many tests; 0 or 1: of one
 	problems []result.Reason
 	notes    []result.Reason
+	fill     func(s *sample, file string) // adds what else the file has; nil: nothing
 }
 
 // figureParser reads one file. Errors are *lineError.
@@ -77,18 +78,8 @@ func contenderOf(file string) string {
 // readFigures makes a run of all files with one of the extensions.
 func readFigures(ctx context.Context, src *source, opt Options, suite string, extensions []string, parse figureParser) (*imported, error) {
 	names := slices.DeleteFunc(walk(src, ".", 6), func(n string) bool { return !slices.Contains(extensions, path.Ext(n)) })
-	parsed := make([][]figure, len(names))
-	if err := parallel(ctx, len(names), func(i int) {
-		data := src.read(names[i])
-		if data == nil {
-			return
-		}
-		figures, err := parse(data)
-		if err != nil {
-			fault(src, names[i], err)
-		}
-		parsed[i] = figures
-	}); err != nil {
+	parsed, err := parseAll(ctx, src, names, func(_ string, data []byte) ([]figure, error) { return parse(data) })
+	if err != nil {
 		return nil, err
 	}
 	in := newImported(suite, opt)
@@ -115,7 +106,7 @@ func readFigures(ctx context.Context, src *source, opt Options, suite string, ex
 				src.faultf(names[i], f.line, "more than %d rounds; it is left out", result.MaxRounds)
 				continue
 			}
-			in.samples = append(in.samples, f.sample(key))
+			in.samples = append(in.samples, f.sample(key, names[i]))
 			if step := f.step(); !slices.ContainsFunc(in.run.Plan.Steps, func(s result.Step) bool { return s.ID == step.ID }) {
 				in.run.Plan.Steps = append(in.run.Plan.Steps, step)
 			}
@@ -124,7 +115,7 @@ func readFigures(ctx context.Context, src *source, opt Options, suite string, ex
 	return in.complete(opt)
 }
 
-func (f *figure) sample(key result.Key) sample {
+func (f *figure) sample(key result.Key, file string) sample {
 	step := f.step()
 	s := newSample(key, step.Workload, step.Path)
 	s.Kernel, s.Started, s.Elapsed = "unknown", f.started, f.elapsed
@@ -134,6 +125,9 @@ func (f *figure) sample(key result.Key) sample {
 	s.required = []string{result.Goodput}
 	if !strings.HasSuffix(step.Workload, "_stream") {
 		s.required = []string{result.Rate}
+	}
+	if f.fill != nil {
+		f.fill(&s, file)
 	}
 	for _, p := range f.problems {
 		s.invalidate(p.Code, "%s", p.Text)

@@ -49,7 +49,7 @@ func FuzzFormats(f *testing.F) {
 				if workloads[figures[i].test] == "" {
 					continue
 				}
-				s := figures[i].sample(result.Key{Contender: "x", Step: figures[i].step().ID, Round: 1})
+				s := figures[i].sample(result.Key{Contender: "x", Step: figures[i].step().ID, Round: 1}, "f")
 				sound(t, &s)
 			}
 		}

@@ -69,7 +69,7 @@ func parseNumber(text string) value {
 	return value{number: f, known: known, text: text}
 }
 
-// why says what is wrong with an unknown value.
+// why returns what is wrong with an unknown value.
 func (v value) why() string {
 	switch v.text {
 	case "":

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -121,24 +122,16 @@ func countUp(numbers []int) bool {
 // readKnb makes a run of reports, one file a run of a configuration.
 func readKnb(ctx context.Context, src *source, opt Options) (*imported, error) {
 	names := slices.DeleteFunc(walk(src, ".", 3), func(n string) bool { return path.Ext(n) != ".json" && path.Ext(n) != ".knbdata" })
-	reports := make([]*knbReport, len(names))
-	if err := parallel(ctx, len(names), func(i int) {
-		data := src.read(names[i])
-		if data == nil {
-			return
-		}
-		r, err := decodeKnb(data)
+	reports, err := parseAll(ctx, src, names, func(name string, data []byte) (*knbReport, error) {
 		switch {
 		case bytes.HasPrefix(data, []byte("\x1f\x8b")):
-			src.faultf(names[i], 0, "knb's archive; `knb -fd %s -o json` writes the report that import reads", path.Base(names[i]))
+			return nil, fmt.Errorf("knb's archive; `knb -fd %s -o json` writes the report that import reads", path.Base(name))
 		case bytes.HasPrefix(data, []byte("=====")):
-			src.faultf(names[i], 0, "knb's text; `knb -fd ARCHIVE -o json` writes JSON of the run's archive")
-		case err != nil:
-			fault(src, names[i], err)
-		default:
-			reports[i] = r
+			return nil, errors.New("knb's text; `knb -fd ARCHIVE -o json` writes JSON of the run's archive")
 		}
-	}); err != nil {
+		return decodeKnb(data)
+	})
+	if err != nil {
 		return nil, err
 	}
 	in := newImported("knb", opt)

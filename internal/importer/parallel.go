@@ -27,7 +27,25 @@ func parallel(ctx context.Context, n int, do func(i int)) error {
 	return ctx.Err()
 }
 
-// walk is every file below dir, at most depth folders deep, by name.
+// parseAll reads and parses the files. What parse returns beside an error counts, too; the
+// error becomes a fault. The error is the context's.
+func parseAll[T any](ctx context.Context, src *source, names []string, parse func(name string, data []byte) (T, error)) ([]T, error) {
+	parsed := make([]T, len(names))
+	err := parallel(ctx, len(names), func(i int) {
+		data := src.read(names[i])
+		if data == nil {
+			return
+		}
+		v, err := parse(names[i], data)
+		if err != nil {
+			fault(src, names[i], err)
+		}
+		parsed[i] = v
+	})
+	return parsed, err
+}
+
+// walk returns the paths of all files below dir, at most depth folders deep.
 func walk(src *source, dir string, depth int) []string {
 	folders, files := src.list(dir)
 	for i := range files {
@@ -43,7 +61,7 @@ func walk(src *source, dir string, depth int) []string {
 	return files
 }
 
-// fault notes an error of a parser at its line.
+// fault records an error of a parser, with its line.
 func fault(src *source, file string, err error) {
 	var at *lineError
 	if errors.As(err, &at) {

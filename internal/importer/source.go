@@ -22,8 +22,8 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// What is larger than these is no result of a benchmark, or more than memory
-// should hold. The largest published files are 0.4 MB of iperf3 with eight
+// Limits of what is read. Larger files are no results of a benchmark, or take too much
+// memory. The largest published files are 0.4 MB of iperf3 with eight
 // streams and 4.2 MB of statexec.
 const (
 	maxFile      = 8 << 20
@@ -37,11 +37,10 @@ const (
 // themselves. Tests make it smaller.
 var maxMemory int64 = 2 << 30
 
-// What an import keeps of an entry of a folder, bytes: its name and, of a folder that
-// is a run, its samples; of a file what its samples may take.
+// Estimated memory for one folder entry, and for one file's samples, bytes.
 const (
-	ofFolder = 16 << 10
-	ofFile   = 4 << 10
+	folderCost = 16 << 10
+	fileCost   = 4 << 10
 )
 
 // source is the folder that is read. Its methods can be called from several
@@ -49,20 +48,20 @@ const (
 type source struct {
 	root  *os.Root
 	mu    sync.Mutex
-	kept  int64  // of maxMemory
-	grown string // the file with which it would be more; empty: none
+	kept  int64  // bytes in memory, up to maxMemory
+	grown string // the first file for which maxMemory did not suffice, or ""
 	fault []result.Fault
 	files []sourceFile // that were read
 }
 
-// sourceFile says which file it was that was read.
+// sourceFile is a file that was read.
 type sourceFile struct {
 	File   string `json:"file"` // relative to the imported folder, with slashes
 	Bytes  int    `json:"bytes"`
 	SHA256 string `json:"sha256"` // hexadecimal
 }
 
-// writeFiles writes the files that were read by name, one a line.
+// writeFiles writes the files that were read, sorted by name, one JSON object a line.
 func (s *source) writeFiles(w io.Writer) error {
 	slices.SortFunc(s.files, func(a, b sourceFile) int { return cmp.Compare(a.File, b.File) })
 	enc := json.NewEncoder(w)
@@ -95,7 +94,7 @@ func openSource(dir string) (*source, error) {
 
 func (s *source) close() { s.root.Close() }
 
-// faultf notes what is wrong with a file; line 0 means the whole of it.
+// faultf records what is wrong with a file. Line 0 is the whole file.
 func (s *source) faultf(file string, line int, text string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +106,7 @@ func (s *source) faultf(file string, line int, text string, args ...any) {
 	}
 }
 
-// sortedFaults are the faults by file, line and text, the same once.
+// sortedFaults returns the faults sorted by file, line and text, without duplicates.
 func (s *source) sortedFaults() []result.Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,8 +117,8 @@ func (s *source) sortedFaults() []result.Fault {
 	return slices.Compact(list)
 }
 
-// keep reports whether the import may keep that many bytes more. If it may not, that
-// is a fault, once.
+// keep reserves memory for a file and reports whether maxMemory allows it. The first
+// file that does not fit becomes a fault.
 func (s *source) keep(name string, bytes int64) bool {
 	s.mu.Lock()
 	ok := bytes <= maxMemory-s.kept
@@ -140,8 +139,8 @@ func outgrown() string {
 	return fmt.Sprintf("with it the import would take more than %d MiB of memory: this file and others are not read; import a part of the folder", maxMemory>>20)
 }
 
-// list is the entries of a folder by name: folders and files. Everything else
-// (links, pipes, devices) is a fault and left out.
+// list returns the names of a folder's folders and files, sorted. Everything else (links,
+// pipes, devices) becomes a fault and is not returned.
 func (s *source) list(dir string) (folders, files []string) {
 	f, err := s.root.Open(filepath.FromSlash(dir))
 	if err != nil {
@@ -159,9 +158,9 @@ func (s *source) list(dir string) (folders, files []string) {
 	}
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())
-		cost := int64(ofFile)
+		cost := int64(fileCost)
 		if e.IsDir() {
-			cost = ofFolder
+			cost = folderCost
 		}
 		if !s.keep(name, cost) {
 			break
@@ -182,7 +181,8 @@ func (s *source) list(dir string) (folders, files []string) {
 	return folders, files
 }
 
-// read is the whole of a regular file, nil with a fault where it can't be had.
+// read returns the content of a regular file. If the file cannot be read, read records a
+// fault and returns nil.
 func (s *source) read(name string) []byte {
 	data, err := s.readAll(name)
 	if err != nil {

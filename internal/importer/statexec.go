@@ -27,7 +27,7 @@ type statexecFile struct {
 	// summary is statexec's own means over the command's life: CPU-seconds
 	// per second by mode, and "memory" in bytes. Older versions write none.
 	summary map[string]float64
-	// cut is the line at which the file breaks off, 0 of a whole one.
+	// cut is the line at which a truncated file ends; 0 if the file is complete.
 	cut   int
 	ended bool // a snapshot after the command is in it
 }
@@ -306,7 +306,7 @@ func (p *statexecReader) finish() error {
 	return nil
 }
 
-// size is what the recording takes in memory, bytes.
+// size returns the recording's size in memory, bytes.
 func (f *statexecFile) size() int64 {
 	size := 24 * len(f.rec.Times)
 	for _, family := range f.rec.Families {

@@ -18,8 +18,8 @@ import (
 
 // This file makes a run of metric files alone.
 
-// figures are CPU and memory of one side over the command's life: statexec's
-// own means where it wrote them, else those of its series.
+// figures returns CPU and memory of one side while the command ran: statexec's own means
+// if the file has them, else means of its series.
 func (f *statexecFile) figures() (sideFigures, error) {
 	if f.cut > 0 && !f.ended {
 		return sideFigures{}, &lineError{f.cut, errors.New("cut off before the command's end: no figures are taken from it")}
@@ -55,8 +55,8 @@ func (f *statexecFile) figures() (sideFigures, error) {
 	return figures, err
 }
 
-// named gives the recording the labels that recordings of ours carry, and
-// moves its clock so that the command begins at begin (zero: leaves it).
+// named adds the labels that our own recordings have, and shifts the recording's clock so
+// that the command begins at begin, unless begin is zero.
 func (f *statexecFile) named(side string, begin time.Time) *sysmon.Recording {
 	f.rec.Labels = map[string]string{"node": side, "endpoint": side}
 	if !begin.IsZero() && !f.begin.IsZero() {
@@ -77,22 +77,14 @@ func readStatexec(ctx context.Context, src *source, opt Options) (*imported, err
 	names = slices.DeleteFunc(names, func(n string) bool {
 		return !isRecording(n) || path.Base(n) == "results.prom"
 	})
-	parsed := make([]*statexecFile, len(names))
-	if err := parallel(ctx, len(names), func(i int) {
-		data := src.read(names[i])
-		if data == nil {
-			return
-		}
+	parsed, err := parseAll(ctx, src, names, func(name string, data []byte) (*statexecFile, error) {
 		f, err := decodeStatexec(data)
-		if err != nil {
-			fault(src, names[i], err)
-			return
+		if err != nil || !src.keep(name, f.size()) {
+			return nil, err
 		}
-		if !src.keep(names[i], f.size()) {
-			return
-		}
-		parsed[i] = f
-	}); err != nil {
+		return f, nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	in := newImported("statexec", opt)
