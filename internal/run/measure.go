@@ -71,12 +71,17 @@ func (m *Session) Run(ctx context.Context) error {
 	a := opened.Arena
 	bar := console.NewProgress(os.Stderr, 0)
 	defer bar.Done()
+	var end *stopping // once the plan is known
+	var plan *result.Plan
 	runner := &bench.Runner{
 		Arena: a, Catalogue: m.Catalogue.Contender, Exe: opened.Exe, Kernel: opened.Kernel, LineRate: opened.LineRate, MTU: opened.MTU, Log: console.Logger(console.Lines(bar.Message)),
 		Progress: func(p bench.Progress) {
 			if p.Total == 0 {
 				bar.Message(p.Text)
 				return
+			}
+			if end != nil {
+				p = end.expect(p, plan)
 			}
 			bar.Step(p.Done, p.Total, p.Text, p.Remaining)
 		},
@@ -97,12 +102,12 @@ func (m *Session) Run(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
-	plan := &run.Plan
+	plan = &run.Plan
 	runner.Store = store
 	sofar := &interim{Store: store}
 	view := &preview{Bar: bar, Interim: sofar, Plan: plan, Baseline: run.Baseline}
 	runner.Progress = view.Wrap(runner.Progress)
-	end := newStopping(m.Request, plan, sofar.Report, bar.Message)
+	end = newStopping(m.Request, plan, sofar.Report, bar.Message)
 	runner.Search, runner.Enough = end.searches, end.enough
 	runErr := m.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
 	if runErr == nil {
@@ -178,6 +183,9 @@ func (m *Session) openStore(ctx context.Context, a arena.Arena, runner *bench.Ru
 	}
 	if len(run.Plan.Contenders) == 0 {
 		return nil, nil, nil, exit.With(exit.Unsupported, errors.New("none of the contenders can run here; `cnibench probe` says why"))
+	}
+	if err := m.Request.tooShort(&run.Plan); err != nil {
+		return nil, nil, nil, err
 	}
 	env, err := fingerprinted(ctx, runner, &run.Plan)
 	if err != nil {

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/bench"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/suite"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -54,6 +57,42 @@ type stopping struct {
 	search   time.Duration // the longest time of a round's searches
 	searched time.Duration // of all rounds
 	left     bool          // said that searches are left out
+
+	finished   int  // rounds
+	outOfReach bool // said that until is out of reach
+}
+
+// rounds returns how many rounds the run will have, as far as is known: the plan's, or until
+// a round has ended the number that distinguishes the contenders, or the number for which
+// the time suffices.
+func (s *stopping) rounds(p *result.Plan) int {
+	if p.Until == 0 && p.MaxTime == 0 {
+		return p.Rounds
+	}
+	n := max(s.least, analysis.RoundsForContenders(len(p.Contenders)))
+	if one := s.longest + s.search; s.max > 0 && s.finished > 0 && one > 0 {
+		n = s.finished + int(max(0, s.max-s.last.Sub(s.begun))/one)
+	}
+	return min(max(n, s.finished+1), p.Rounds)
+}
+
+// expect returns the progress for the rounds that the run will have: the plan of a run that
+// ends by itself has many more. It counts rounds as "round 3 of about 11".
+func (s *stopping) expect(at bench.Progress, p *result.Plan) bench.Progress {
+	if (p.Until == 0 && p.MaxTime == 0) || p.Rounds == 0 {
+		return at
+	}
+	n := s.rounds(p)
+	perRound := float64(at.Total) / float64(p.Rounds)
+	at.Total = max(at.Done, int(math.Ceil(perRound*float64(n))))
+	if left := s.max - time.Since(s.begun); s.max > 0 && left > 0 && at.Remaining > left {
+		at.Remaining = left
+	}
+	round := p.InRound(s.finished + 1)
+	if rest, ok := strings.CutPrefix(at.Text, round+":"); ok {
+		at.Text = fmt.Sprintf("%s of about %d:%s", round, n, rest)
+	}
+	return at
 }
 
 // searchPart is the part of the limited time that goes into searches for rates: each takes
@@ -79,6 +118,15 @@ func newStopping(f *Request, p *result.Plan, interim func() (*analysis.Report, e
 	return s
 }
 
+// tooShort refuses a --max-time in which not even the load of one round fits.
+func (f *Request) tooShort(p *result.Plan) error {
+	load := (p.Duration.Duration() + p.Warmup.Duration()) * time.Duration(len(p.Steps)*len(p.Contenders))
+	if !f.Given["max-time"] || f.MaxTime == 0 || f.MaxTime >= load {
+		return nil
+	}
+	return exit.Usage("--max-time %v: one round of %d contenders takes %v of load alone; give more time, or fewer --contenders or --steps", f.MaxTime, len(p.Contenders), load.Round(time.Second))
+}
+
 // leastRounds returns how many rounds a run takes in any case.
 func leastRounds(f *Request) int {
 	if f.Given["max-time"] {
@@ -95,6 +143,7 @@ func (s *stopping) searches() bool {
 // enough reports whether the run ends after that round, of which searches took a part.
 func (s *stopping) enough(round int, searched time.Duration) bool {
 	now := time.Now()
+	s.finished = round
 	s.longest, s.last = max(s.longest, now.Sub(s.last)-searched), now
 	s.search, s.searched = max(s.search, searched), s.searched+searched
 	next := s.longest
@@ -120,6 +169,10 @@ func (s *stopping) enough(round int, searched time.Duration) bool {
 			need := int(math.Ceil(float64(round) * (math.Pow(widest.half/s.until, 2) - 1)))
 			forecast := fmt.Sprintf("would take some %d more rounds, %s", need, (time.Duration(need) * next).Round(time.Second))
 			if need > mostRounds {
+				if s.outOfReach {
+					break
+				}
+				s.outOfReach = true
 				forecast = "is out of reach on this machine"
 			}
 			s.say(fmt.Sprintf("round %d: the widest interval of a ratio is ±%s (%s); ±%s %s",

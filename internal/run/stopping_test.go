@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/bench"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testutil/clocktest"
 )
@@ -81,6 +82,36 @@ func TestStoppingLimitsSearches(t *testing.T) {
 		s.last = s.begun
 		if over := s.enough(1, 25*time.Minute); over != c.over || s.searches() != c.searches || strings.Contains(said, "left out after round 1") == c.searches {
 			t.Errorf("%v: over %v, searches go on %v, said %q", c.steps, over, s.searches(), said)
+		}
+	}
+}
+
+// A round counts beside the rounds that the run will have, not beside the plan's limit.
+func TestExpectedRounds(t *testing.T) {
+	p := &result.Plan{Rounds: 60, Until: 0.05, MaxTime: 240, Contenders: make([]result.Entry, 9)}
+	s := &stopping{max: 240 * time.Second, least: SelfTestRounds, begun: time.Now()}
+	s.last = s.begun
+	at := s.expect(bench.Progress{Total: 600, Text: "round 1: canal"}, p)
+	if at.Text != "round 1 of about 11: canal" || at.Total != 110 {
+		t.Errorf("%+v", at)
+	}
+	s.finished, s.longest, s.last = 2, 20*time.Second, s.begun.Add(40*time.Second)
+	if n := s.rounds(p); n != 12 {
+		t.Errorf("%d rounds, want 12", n)
+	}
+	fixed := &result.Plan{Rounds: 3}
+	if at := s.expect(bench.Progress{Total: 6, Text: "round 1/3: canal"}, fixed); at.Total != 6 || at.Text != "round 1/3: canal" {
+		t.Errorf("%+v", at)
+	}
+}
+
+// A limit that one round cannot keep is wrong usage.
+func TestTooShort(t *testing.T) {
+	p := &result.Plan{Duration: 1, Warmup: 1, Steps: make([]result.Step, 2), Contenders: make([]result.Entry, 5)}
+	for limit, refused := range map[time.Duration]bool{10 * time.Second: true, 20 * time.Second: false, 0: false} {
+		f := &Request{MaxTime: limit, Given: map[string]bool{"max-time": true}}
+		if err := f.tooShort(p); (err != nil) != refused {
+			t.Errorf("%v: %v", limit, err)
 		}
 	}
 }
