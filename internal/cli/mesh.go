@@ -21,7 +21,7 @@ var meshFormats = []string{"text", "json", "html"}
 func newMeshCmd() *cobra.Command {
 	f := runFlags{Request: run.NewRequest()}
 	var task run.MeshTask
-	var maxRate, format, output string
+	var format, output string
 	asJSON := false
 	c := &cobra.Command{
 		Use:   "mesh",
@@ -47,7 +47,7 @@ Exit codes: 0 nothing is slow; 4 a place is slow; 1, 2, 3 as everywhere.`),
 				return text.Unknown("format", format, meshFormats)
 			}
 			f.from(c)
-			r, err := run.Mesh(c.Context(), &f.Request, task, maxRate)
+			r, err := run.Mesh(c.Context(), &f.Request, task)
 			if r == nil {
 				return err
 			}
@@ -61,7 +61,7 @@ Exit codes: 0 nothing is slow; 4 a place is slow; 1, 2, 3 as everywhere.`),
 	addGuest(c, &f.Request)
 	fl := c.Flags()
 	fl.StringVar(&task.Contender, "contender", "", "lab: the contender whose network is measured (default flannel-vxlan)")
-	fl.StringVar(&maxRate, "max-rate", "", "the most that a node sends, e.g. 500M (default 200M in a cluster, no limit in the lab)")
+	fl.StringVar(&f.MaxRate, "max-rate", "", "the most that a node sends, e.g. 500M (default 200M in a cluster, no limit in the lab)")
 	fl.BoolVar(&task.All, "all", false, "send bursts between every two nodes, not in four random matchings")
 	fl.StringVar(&format, "format", meshFormats[0], "one of "+cmdutil.JoinOr(meshFormats))
 	fl.StringVarP(&output, "output", "o", "", "write to this `file`")
