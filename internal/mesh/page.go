@@ -168,7 +168,7 @@ td:focus{outline:2px solid}
 <p>{{len .Nodes}} nodes. {{.Suspects}} places looked slow at first; the second pass judged {{.Judged}}. At most one sound cluster in 20 has a wrong name here.</p>
 {{if .Slow}}<ul>{{$good := .Good}}{{range .Slow}}<li>{{.Text}}{{with .Next $good}}<br>Next: <code>{{.}}</code>{{end}}</li>{{end}}</ul>{{end}}
 {{if .Shared}}<p>What slow nodes have in common:</p><ul>{{range .Shared}}<li>{{.Label}}={{.Value}}: {{index .Slow 0}} of {{index .Slow 1}} slow nodes, {{index .Sound 0}} of {{index .Sound 1}} others</li>{{end}}</ul>{{end}}
-{{if .Late}}<p>These probers were late themselves, so their figures blame nobody: {{range .Late}}{{.}} {{end}}</p>{{end}}
+{{if .Late}}<p>These probers were late themselves, so their round trips and losses are not judged: {{range .Late}}{{.}} {{end}}</p>{{end}}
 <p>Rows send, columns receive. Goodput is in Gbit/s, round trips in µs, loss in per cent, packets in bytes. Colours say how far a figure is from the median to the worse side.</p>
 {{if .Hidden}}<p>The maps show {{len (index .Maps 0).Names}} nodes; {{.Hidden}} that nobody blames are left out. The JSON has all.</p>{{end}}
 {{range .Maps}}<section><h2>{{.Title}}</h2><div class="scroll" tabindex="0" role="region" aria-label="{{.Title}}"><table>

@@ -262,7 +262,7 @@ func (r *Report) String() string {
 		fmt.Fprintf(&b, "  %d of %d slow nodes have %s=%s, %d of %d others have it\n", s.Slow[0], s.Slow[1], s.Label, s.Value, s.Sound[0], s.Sound[1])
 	}
 	if len(r.Late) > 0 {
-		fmt.Fprintf(&b, "  The prober on %s was late itself; its figures blame nobody.\n", strings.Join(r.Late, ", "))
+		fmt.Fprintf(&b, "  The prober on %s was late itself: its round trips and losses are not judged.\n", strings.Join(r.Late, ", "))
 	}
 	if r.Cap > 0 {
 		fmt.Fprintf(&b, "  A sender sent at most %s: goodput near it is this limit.\n", Format(Goodput, r.Cap))
