@@ -85,11 +85,6 @@ func AndList(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// Percent returns a share with three digits, such as "12.5 %".
-func Percent(share float64) string {
-	return strconv.FormatFloat(share*100, 'g', 3, 64) + " %"
-}
-
 // SortedKeys returns the keys of a map in order.
 func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 

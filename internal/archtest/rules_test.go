@@ -45,7 +45,7 @@ var layers = []layer{
 		why: "the same run gives the same analysis everywhere: no disk, no network, no clock; the rooms beside it build on it and it knows none of them",
 	},
 	{
-		pkg: "internal/analysis/findings", only: room("internal/strictyaml"), never: []string{"os/...", "net/..."}, calls: clock,
+		pkg: "internal/analysis/findings", only: room("internal/strictyaml", "internal/text"), never: []string{"os/...", "net/..."}, calls: clock,
 		why: "findings are made from the evidence alone",
 	},
 	{

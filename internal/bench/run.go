@@ -10,11 +10,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/procfs"
-
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/sysmon"
 	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/internal/workload"
 )
@@ -132,9 +131,9 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 		}
 	}
 	defer func() { takeDown(all) }()
-	bare := usedMemory()
+	bare := sysmon.UsedMemory()
 	for _, v := range visits {
-		before, others := usedMemory(), netNamespaces()
+		before, others := sysmon.UsedMemory(), netNamespaces()
 		s := &standing{Visit: v, where: plan.InRound(v.Round) + ": " + entryName(v.Entry)}
 		all = append(all, s)
 		r.Progress(clock.now(s.where))
@@ -142,7 +141,7 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 			return err
 		}
 		if len(visits) > 1 && before > 0 && inLab() {
-			s.memory = bare + max(0, usedMemory()-before)
+			s.memory = bare + max(0, sysmon.UsedMemory()-before)
 		}
 		s.namespaces = added(others, netNamespaces())
 	}
@@ -165,20 +164,6 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 // inLab says whether this process is the first of the lab's container. Then this machine
 // is the measured one, and the processes that this one sees are the run's.
 func inLab() bool { return os.Getpid() == 1 }
-
-// usedMemory returns the memory that programs and the kernel use on this machine, bytes,
-// computed as sysmon's node_memory_used_bytes; 0 where it can't be read.
-func usedMemory() float64 {
-	proc, err := procfs.NewDefaultFS()
-	if err != nil {
-		return 0
-	}
-	m, err := proc.Meminfo()
-	if err != nil || m.MemTotalBytes == nil || m.MemFreeBytes == nil || m.BuffersBytes == nil || m.CachedBytes == nil || m.SReclaimableBytes == nil {
-		return 0
-	}
-	return float64(*m.MemTotalBytes) - float64(*m.MemFreeBytes) - float64(*m.BuffersBytes) - float64(*m.CachedBytes) - float64(*m.SReclaimableBytes)
-}
 
 // bringUp brings one contender up and seals how long that took.
 func (r *Runner) bringUp(ctx context.Context, s *standing) error {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,15 +90,10 @@ func runDirs(minimum, maximum int) cobra.PositionalArgs {
 			return exit.Usage("which run? %s; no run directory is in this folder: `cnibench run` makes one", command)
 		}
 		slices.SortFunc(here, func(a, b string) int { return modified(b).Compare(modified(a)) })
-		const shown = 5
-		var names []string
-		for _, file := range here[:min(len(here), shown)] {
-			names = append(names, filepath.Dir(file))
+		for i := range here {
+			here[i] = filepath.Dir(here[i])
 		}
-		list := strings.Join(names, ", ")
-		if more := len(here) - shown; more > 0 {
-			list += fmt.Sprintf(" and %d more", more)
-		}
+		list := strings.Join(text.Shorten(here, 5), ", ")
 		return exit.Usage("which run? %s; here are, newest first: %s", command, list)
 	}
 }

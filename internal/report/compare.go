@@ -140,7 +140,7 @@ func uninformative(c *compare.Change, failOn *float64) bool {
 
 // compareLegend explains the signs.
 func compareLegend(c *compare.Comparison) []string {
-	percent := layout.PercentOf(c.Confidence)
+	percent := unit.FormatPercent(c.Confidence)
 	figure := "figure"
 	if c.VsBaseline {
 		figure = "ratio to " + c.New.Baseline
@@ -152,12 +152,12 @@ func compareLegend(c *compare.Comparison) []string {
 	}
 	what := "change"
 	if c.FailOn != nil {
-		limit := layout.PercentOf(*c.FailOn)
+		limit := unit.FormatPercent(*c.FailOn)
 		lines = append(lines, fmt.Sprintf("FAILS: the whole interval lies beyond %s for the worse, after that correction. same: all of it lies within %s.", limit, limit))
 		what = "failure"
 	}
 	return append(lines, fmt.Sprintf("The chance of any false %s is at most %s if the two runs differ no more than rounds of one run do. Often they differ more: compare two runs of the same thing, and choose a limit above what that shows.",
-		what, layout.PercentOf(1-c.Confidence)))
+		what, unit.FormatPercent(1-c.Confidence)))
 }
 
 // GateText returns the outcome of the gate in one sentence, "" without a gate.
@@ -168,7 +168,7 @@ func GateText(c *compare.Comparison) string {
 	failed := analysis.Count(c.Changes, func(c compare.Change) bool { return c.Failed })
 	gone := analysis.Count(c.Missing, func(m compare.Missing) bool { return m.Failed })
 	broken := analysis.Count(c.Faults, func(f compare.RunFault) bool { return f.Failed })
-	limit := "worse by more than " + layout.PercentOf(*c.FailOn)
+	limit := "worse by more than " + unit.FormatPercent(*c.FailOn)
 	if *c.Passed {
 		return fmt.Sprintf("gate passed: none of %s is shown to be %s", unit.Plural(len(c.Changes), "figure"), limit)
 	}

@@ -162,7 +162,7 @@ func (s *stopping) enough(round int, searched time.Duration) bool {
 		switch {
 		case known && widest.half <= s.until && round < s.least:
 		case known && widest.half <= s.until:
-			s.say(fmt.Sprintf("all ratios are known to ±%s: enough after round %d", analysis.Percent(s.until), round))
+			s.say(fmt.Sprintf("all ratios are known to ±%s: enough after round %d", unit.FormatPercent(s.until), round))
 			return true
 		case known:
 			// The width of an interval falls with the square root of the rounds.
@@ -176,7 +176,7 @@ func (s *stopping) enough(round int, searched time.Duration) bool {
 				forecast = "is out of reach on this machine"
 			}
 			s.say(fmt.Sprintf("round %d: the widest interval of a ratio is ±%s (%s); ±%s %s",
-				round, analysis.Percent(widest.half), widest.what, analysis.Percent(s.until), forecast))
+				round, unit.FormatPercent(widest.half), widest.what, unit.FormatPercent(s.until), forecast))
 		}
 	}
 	if s.max > 0 && round >= s.least && now.Sub(s.begun)+next > s.max {

@@ -3,6 +3,7 @@ package sysmon
 import (
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -64,4 +65,18 @@ func parseMeminfo(r io.Reader, out *frame) error {
 		out.add("node_memory_used_bytes", used)
 	}
 	return nil
+}
+
+// UsedMemory returns the node_memory_used_bytes of the machine now; 0 if it can't be read.
+func UsedMemory() float64 {
+	var f frame
+	if err := readFile(os.DirFS("/proc"), "meminfo", parseMeminfo, &f); err != nil {
+		return 0
+	}
+	for _, r := range f.rows {
+		if r.key.metric == "node_memory_used_bytes" {
+			return r.value
+		}
+	}
+	return 0
 }

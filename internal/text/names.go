@@ -104,3 +104,12 @@ func Find[T any](what, name string, list []T, nameOf func(T) string) (T, error) 
 type UnknownError struct{ msg string }
 
 func (e *UnknownError) Error() string { return e.msg }
+
+// Shorten returns things, at most max of them: if there are more, the last element counts
+// the rest, as "5 more". It never counts one.
+func Shorten(things []string, max int) []string {
+	if len(things) <= max {
+		return things
+	}
+	return append(things[:max-1:max-1], fmt.Sprintf("%d more", len(things)-max+1))
+}

@@ -2,6 +2,7 @@ package text
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -54,5 +55,17 @@ func TestFind(t *testing.T) {
 	var e *UnknownError
 	if !errors.As(err, &e) || err.Error() != `unknown suite "mirco"; did you mean "micro"?` {
 		t.Error(err)
+	}
+}
+
+func TestShorten(t *testing.T) {
+	things := []string{"a", "b", "c", "d"}
+	for max, want := range map[int]string{2: "a, 3 more", 3: "a, b, 2 more", 4: "a, b, c, d", 5: "a, b, c, d"} {
+		if got := strings.Join(Shorten(things, max), ", "); got != want {
+			t.Errorf("%d: %q, want %q", max, got, want)
+		}
+	}
+	if Shorten(nil, 1) != nil || things[2] != "c" {
+		t.Error("Shorten changed its argument")
 	}
 }

@@ -151,3 +151,13 @@ func count(v float64) string {
 	}
 	return b.String()
 }
+
+// FormatPercent returns a share with three digits: "12.5 %"; near 100 % with four, so that
+// 99.95 % is not 100 %.
+func FormatPercent(share float64) string {
+	digits := 3
+	if math.Abs(share) >= 0.99 {
+		digits = 4
+	}
+	return strconv.FormatFloat(share*100, 'g', digits, 64) + " %"
+}

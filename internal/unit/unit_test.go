@@ -136,3 +136,11 @@ func TestParsePercent(t *testing.T) {
 		}
 	}
 }
+
+func TestFormatPercent(t *testing.T) {
+	for share, want := range map[float64]string{0: "0 %", 0.05: "5 %", 0.12345: "12.3 %", 0.975: "97.5 %", 0.9995: "99.95 %", 1: "100 %", -0.5: "-50 %"} {
+		if got := FormatPercent(share); got != want {
+			t.Errorf("%v: %q, want %q", share, got, want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // This file has the rules about the checks of a run. A check's result is a key of the
@@ -51,18 +52,9 @@ func failed(e *evidence, want func(c analysis.CheckResult) bool, word func(c ana
 	}
 	var list []analysis.Finding
 	for _, a := range order {
-		list = append(list, analysis.Finding{Contender: a.contender, Text: word(first[a], analysis.AndList(fewOf(cases[a])))})
+		list = append(list, analysis.Finding{Contender: a.contender, Text: word(first[a], analysis.AndList(text.Shorten(cases[a], 5)))})
 	}
 	return list
-}
-
-// fewOf shortens a long list to its first cases, and says how many more there are.
-func fewOf(cases []string) []string {
-	const most = 5
-	if len(cases) <= most {
-		return cases
-	}
-	return append(slices.Clone(cases[:most-1]), fmt.Sprintf("%d more", len(cases)-most+1))
 }
 
 // policyNotEnforced finds policies that were not enforced. The severity depends on the

@@ -95,7 +95,7 @@ func signsOfLoss(e *evidence, at analysis.Place, contender string) []string {
 		}
 	}
 	if share := resent(e)[findingKey{at.Group, contender, at.Step, ""}]; share >= lossyShare {
-		signs = append(signs, analysis.Percent(share)+" of the segments sent again")
+		signs = append(signs, unit.FormatPercent(share)+" of the segments sent again")
 	}
 	return signs
 }
@@ -155,16 +155,16 @@ func retransmitStorm(e *evidence) []analysis.Finding {
 	slices.SortFunc(order, func(a, b findingKey) int { return e.compareKeys(a, b) })
 	var list []analysis.Finding
 	for _, at := range order {
-		share, text := all[at], analysis.Percent(all[at])+" of the TCP segments were sent again"
+		share, text := all[at], unit.FormatPercent(all[at])+" of the TCP segments were sent again"
 		base, measured := all[findingKey{at.Group, e.Run.Baseline, at.Step, ""}]
 		switch {
 		case at.Contender == e.Run.Baseline:
 			text += ": the nodes' own network loses packets, or is the limit"
 		case !measured:
 		case base > maxRetransmits && base >= sameLoss*share:
-			text += fmt.Sprintf("; %s between the same nodes %s: the nodes' own network loses as much, it is not the pod network", e.Run.Baseline, analysis.Percent(base))
+			text += fmt.Sprintf("; %s between the same nodes %s: the nodes' own network loses as much, it is not the pod network", e.Run.Baseline, unit.FormatPercent(base))
 		case base < sameLoss*share:
-			text += fmt.Sprintf("; %s between the same nodes %s: only pods lose, on a node's forwarding path (rules, queues, offload, MTU)", e.Run.Baseline, analysis.Percent(base))
+			text += fmt.Sprintf("; %s between the same nodes %s: only pods lose, on a node's forwarding path (rules, queues, offload, MTU)", e.Run.Baseline, unit.FormatPercent(base))
 		}
 		list = append(list, analysis.Finding{Contender: at.Contender, Step: at.Step, Text: e.GroupPrefix(at.Group) + text + e.between()})
 	}

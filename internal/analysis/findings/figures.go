@@ -37,7 +37,7 @@ func udpLoss(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, r := range e.Results {
 		if r.Metric == result.Loss && r.Median > analysis.MaxLoss {
-			text := fmt.Sprintf("%s%s of the datagrams were lost", e.GroupPrefix(analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}), analysis.Percent(r.Median))
+			text := fmt.Sprintf("%s%s of the datagrams were lost", e.GroupPrefix(analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}), unit.FormatPercent(r.Median))
 			if r.Contender == e.Run.Baseline {
 				text += ": there are no ratios to it"
 			}
@@ -147,7 +147,7 @@ func stealPresent(e *evidence) []analysis.Finding {
 		return nil
 	}
 	return []analysis.Finding{{Text: fmt.Sprintf("in %s of %d the hypervisor took %s or more of the busy CPU time, at most %s (%s, %s, round %d)",
-		unit.Plural(count, "valid sample"), len(e.Valid), analysis.Percent(maxQuietSteal), analysis.Percent(most), worst.Contender, worst.Step, worst.Round)}}
+		unit.Plural(count, "valid sample"), len(e.Valid), unit.FormatPercent(maxQuietSteal), unit.FormatPercent(most), worst.Contender, worst.Step, worst.Round)}}
 }
 
 func busyMachine(e *evidence) []analysis.Finding {

@@ -63,7 +63,7 @@ func lag(e *evidence, lags, latencies analysis.Place, at string) string {
 	if len(late) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("at %s by up to %v, %s of the latency there (%s)", at, unit.Seconds(worst), analysis.Percent(share), analysis.AndList(late))
+	return fmt.Sprintf("at %s by up to %v, %s of the latency there (%s)", at, unit.Seconds(worst), unit.FormatPercent(share), analysis.AndList(late))
 }
 
 func tickAliased(e *evidence) []analysis.Finding {

@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -237,7 +238,7 @@ func coarseResolution(e *evidence) []analysis.Finding {
 			}
 		}
 		if typical := stat.Median(shown); typical >= coarseFrom {
-			coarse = append(coarse, e.GroupPrefix(at.Group)+at.Step+" "+at.Metric+" "+analysis.Percent(typical))
+			coarse = append(coarse, e.GroupPrefix(at.Group)+at.Step+" "+at.Metric+" "+unit.FormatPercent(typical))
 		}
 	}
 	if len(coarse) == 0 {
@@ -251,9 +252,4 @@ func coarseResolution(e *evidence) []analysis.Finding {
 }
 
 // shortened joins at most maxListed parts, and says how many more there are.
-func shortened(parts []string) string {
-	if rest := len(parts) - maxListed; rest > 0 {
-		parts = append(parts[:maxListed:maxListed], fmt.Sprintf("and %d more", rest))
-	}
-	return strings.Join(parts, "; ")
-}
+func shortened(parts []string) string { return strings.Join(text.Shorten(parts, maxListed), "; ") }

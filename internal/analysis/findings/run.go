@@ -120,7 +120,7 @@ func tooFewRounds(e *evidence) []analysis.Finding {
 		}
 	}
 	ranks := analysis.RoundsForRanks(contenders, e.Unpaired(), e.Opt.Alpha)
-	confidence := analysis.Percent(e.Opt.Confidence)
+	confidence := unit.FormatPercent(e.Opt.Confidence)
 	rounds, wanted := e.Rounds(), max(needs, ranks)
 	if w := e.Wanted(); w != nil {
 		wanted = w.Rounds

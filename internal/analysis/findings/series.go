@@ -147,7 +147,7 @@ func oneCPUSaturated(e *evidence) []analysis.Finding {
 			others := (stat.Median(analysis.FiniteOnly(node.Within(node.Busy))) - busiest) / float64(node.CPUs-1)
 			if others <= idleOthers {
 				list = gatherWorst(list, t.Sample, busiest, fmt.Sprintf("of the %s's %s CPUs was %s busy and the others %s",
-					node.Node, strconv.Itoa(node.CPUs), analysis.Percent(busiest), analysis.Percent(max(0, others))))
+					node.Node, strconv.Itoa(node.CPUs), unit.FormatPercent(busiest), unit.FormatPercent(max(0, others))))
 				break
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -19,7 +20,7 @@ import (
 
 const (
 	minPairs = 3 // a ratio from fewer pairs is not shown
-	maxNamed = 4 // names in a sentence; more are counted
+	maxNamed = 5 // names in a sentence, the number of the others among them
 )
 
 // Answer returns sentences: for each group a verdict on each answer column, then the
@@ -362,13 +363,8 @@ func lettered(figures []*analysis.Result, letter string) []*analysis.Result {
 	return slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return !slices.Contains(f.Groups, letter) })
 }
 
-// few names at most maxNamed, and counts the others: "a, b, c, d and 5 more".
-func few(names []string) string {
-	if len(names) <= maxNamed+1 {
-		return analysis.AndList(names)
-	}
-	return strings.Join(names[:maxNamed], ", ") + fmt.Sprintf(" and %d more", len(names)-maxNamed)
-}
+// few joins at most maxNamed names, and counts the others: "a, b, c, d and 5 more".
+func few(names []string) string { return analysis.AndList(text.Shorten(names, maxNamed)) }
 
 // Rounds returns the number of planned rounds of the part.
 func (v *View) Rounds(part string) int {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // This file says how certain the figures of a column are: what causes most of their error,
@@ -33,7 +34,7 @@ func (g *Group) errorOf(c Column) string {
 	}
 	slices.SortStableFunc(largest, func(a, b analysis.ErrorPart) int { return cmp.Compare(a.Relative, b.Relative) })
 	middle := largest[len(largest)/2]
-	return fmt.Sprintf("most of the error is %s, ±%s for a typical contender", errorWords[middle.Source], analysis.Percent(middle.Relative))
+	return fmt.Sprintf("most of the error is %s, ±%s for a typical contender", errorWords[middle.Source], unit.FormatPercent(middle.Relative))
 }
 
 // closeOf names the nearest pair of contenders that can't be told apart; "" if there is
@@ -55,7 +56,7 @@ func (g *Group) closeOf(c Column) string {
 		}
 		least = far
 		text = fmt.Sprintf("%s and %s are %s apart, and these rounds show a difference of %s",
-			f.Contender, f.Closest.Contender, analysis.Percent(far-1), analysis.Percent(*f.Closest.MDD))
+			f.Contender, f.Closest.Contender, unit.FormatPercent(far-1), unit.FormatPercent(*f.Closest.MDD))
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // This file puts a recommendation into words.
@@ -97,7 +98,7 @@ func RecommendLegend(r *analysis.Recommendation) []string {
 		fmt.Sprintf("Each figure is the ratio to %s, turned so that more is better; the score is their geometric mean, weighted %s.", r.Baseline, strings.Join(weights, ", ")),
 	}
 	if r.Firmness != analysis.Untested {
-		lines = append(lines, fmt.Sprintf("In brackets the interval of %s confidence.", PercentOf(r.Confidence)))
+		lines = append(lines, fmt.Sprintf("In brackets the interval of %s confidence.", unit.FormatPercent(r.Confidence)))
 	}
 	return append(lines, "The score knows only these rounds: on another machine the choice may be another one.")
 }

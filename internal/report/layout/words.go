@@ -97,7 +97,7 @@ func (v *View) Confidence() string {
 	if level == 0 {
 		return ""
 	}
-	return PercentOf(level)
+	return unit.FormatPercent(level)
 }
 
 // Legend says how to read the tables.
@@ -269,11 +269,6 @@ func (v *View) Unables() []Unable {
 		out[i].Contenders = append(out[i].Contenders, name)
 	}
 	return out
-}
-
-// PercentOf returns a share as per cent with up to four digits.
-func PercentOf(share float64) string {
-	return strconv.FormatFloat(share*100, 'g', 4, 64) + " %"
 }
 
 // IsFinite says whether v is neither NaN nor infinite.

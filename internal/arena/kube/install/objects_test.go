@@ -173,7 +173,7 @@ func TestListing(t *testing.T) {
 	for n := range 14 {
 		things = append(things, fmt.Sprint(n))
 	}
-	if got := listing(things); !strings.HasSuffix(got, "11; and 2 more") {
+	if got := listing(things); !strings.HasSuffix(got, "10; 3 more") {
 		t.Errorf("got %s", got)
 	}
 }

@@ -1,12 +1,12 @@
 package install
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Version returns the version in which Install installs the contender: that of the version
@@ -38,11 +38,5 @@ func (i *Installer) Version(c *contender.Contender) (string, error) {
 	return v.Version, nil
 }
 
-// listing joins the things; after a dozen it says how many more there are.
-func listing(things []string) string {
-	const most = 12
-	if len(things) <= most {
-		return strings.Join(things, "; ")
-	}
-	return fmt.Sprintf("%s; and %d more", strings.Join(things[:most], "; "), len(things)-most)
-}
+// listing joins a dozen of the things, and says how many more there are.
+func listing(things []string) string { return strings.Join(text.Shorten(things, 12), "; ") }
