@@ -80,7 +80,7 @@ func Start(ctx context.Context, r host.Runner, exe string, labels map[string]str
 		return nil, c.wrap("start", err)
 	}
 	c.in = in
-	c.process, err = r.Start(ctx, host.Command{Argv: argv, Stdin: stdin, Stdout: stdout, Aside: true})
+	c.process, err = r.Start(ctx, host.Command{Argv: argv, Stdin: stdin, Stdout: stdout, OffMeasuredCPUs: true})
 	if err != nil {
 		for _, f := range []*os.File{stdin, in, out, stdout} {
 			f.Close()

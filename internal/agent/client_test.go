@@ -244,7 +244,7 @@ func TestInputEnds(t *testing.T) {
 	}
 	defer in.Close()
 	p, err := child{t, "serve"}.Start(t.Context(), host.Command{
-		Argv: []string{self(t), "agent", "--scope", "node"}, Stdin: in, Aside: true})
+		Argv: []string{self(t), "agent", "--scope", "node"}, Stdin: in, OffMeasuredCPUs: true})
 	if err != nil {
 		t.Fatal(err)
 	}

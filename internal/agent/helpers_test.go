@@ -88,7 +88,7 @@ type child struct {
 }
 
 func (r child) Start(ctx context.Context, c host.Command) (host.Process, error) {
-	if !c.Aside {
+	if !c.OffMeasuredCPUs {
 		r.t.Error("the agent was not started aside")
 	}
 	c.Env = append(c.Env, modeVar+"="+r.mode)

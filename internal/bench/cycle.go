@@ -31,7 +31,7 @@ func (r *Runner) sliceable(plan *result.Plan, step result.Step) (workload.Slicea
 // turn is one contender of a step that is measured in cycles: its load, which is
 // open from the first cycle to the last.
 type turn struct {
-	*drive
+	*stepRun
 	load   workload.Slicer
 	slices []slice
 	notes  []result.Reason
@@ -254,10 +254,10 @@ func (r *Runner) open(ctx context.Context, plan *result.Plan, step result.Step, 
 	sample := r.sample(s.Visit, step)
 	d, _, ok := r.prepare(ctx, s, sample, step, false)
 	if !ok {
-		t.drive, t.err = &drive{standing: s, sample: sample}, errors.New("not prepared")
+		t.stepRun, t.err = &stepRun{standing: s, sample: sample}, errors.New("not prepared")
 		return t
 	}
-	t.drive = d
+	t.stepRun = d
 	t.load, t.err = w.Open(ctx, d.session(plan))
 	return t
 }
@@ -297,7 +297,7 @@ func (r *Runner) close(plan *result.Plan, t *turn, disturbed map[int]string) {
 		_, dropped := disturbed[t.slices[i].cycle]
 		return !dropped && len(t.slices[i].Metrics) > 0
 	}
-	done := driven{code: "workload_failed", windows: map[string][]sysmon.Window{}}
+	done := stepOutcome{code: "workload_failed", windows: map[string][]sysmon.Window{}}
 	if t.load != nil {
 		var err error
 		done.out, err = t.load.Close(isUsed)
@@ -321,7 +321,7 @@ func (r *Runner) close(plan *result.Plan, t *turn, disturbed map[int]string) {
 	}
 	list.Metrics = commonMetrics(t.slices, isUsed)
 	t.sample.Slices = list
-	r.conclude(plan, t.drive, done)
+	r.conclude(plan, t.stepRun, done)
 	if rate := t.idle.rate(); rate != nil {
 		t.sample.Metrics[result.CPUStanding] = *rate
 	}

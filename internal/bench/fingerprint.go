@@ -21,7 +21,7 @@ func (r *Runner) Fingerprint(ctx context.Context, entry result.Entry) (result.En
 		return nil, err
 	}
 	defer func() { r.noteLeft("fingerprint: "+entryName(entry), network.Down(context.WithoutCancel(ctx))) }()
-	out, err := host.Output(ctx, network.Nodes()[0], host.Command{Argv: []string{r.Exe, "fingerprint", "--uplink", network.Uplink()}, Aside: true})
+	out, err := host.Output(ctx, network.Nodes()[0], host.Command{Argv: []string{r.Exe, "fingerprint", "--uplink", network.Uplink()}, OffMeasuredCPUs: true})
 	if err != nil {
 		return nil, err
 	}

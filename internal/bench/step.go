@@ -17,9 +17,9 @@ import (
 // start and end, which under an emulated CPU takes seconds each.
 const stepPatience = time.Minute
 
-// drive is one step of one contender while it runs: its path, its recorders and its
+// stepRun is one step of one contender while it runs: its path, its recorders and its
 // sample.
-type drive struct {
+type stepRun struct {
 	*standing
 	sample *result.Sample
 	info   workload.Info
@@ -36,8 +36,8 @@ type drive struct {
 
 // prepare makes the step's path and starts the recorders at the nodes and pods, or
 // at the nodes of client and server only. An error is in the sample.
-func (r *Runner) prepare(ctx context.Context, at *standing, s *result.Sample, step result.Step, everywhere bool) (d *drive, w workload.Workload, ok bool) {
-	fail := func(code string, err error) (*drive, workload.Workload, bool) {
+func (r *Runner) prepare(ctx context.Context, at *standing, s *result.Sample, step result.Step, everywhere bool) (d *stepRun, w workload.Workload, ok bool) {
+	fail := func(code string, err error) (*stepRun, workload.Workload, bool) {
 		invalidate(s, code, err.Error())
 		return nil, nil, false
 	}
@@ -45,7 +45,7 @@ func (r *Runner) prepare(ctx context.Context, at *standing, s *result.Sample, st
 	if err != nil {
 		return fail("workload_failed", err)
 	}
-	d = &drive{standing: at, sample: s, info: w.Info(), raw: r.Store.Raw(s)}
+	d = &stepRun{standing: at, sample: s, info: w.Info(), raw: r.Store.Raw(s)}
 	if d.params, err = workload.Complete(d.info, step.Params); err != nil {
 		return fail("workload_failed", err)
 	}
@@ -64,7 +64,7 @@ func (r *Runner) prepare(ctx context.Context, at *standing, s *result.Sample, st
 }
 
 // session returns what the workload needs to know of the drive.
-func (d *drive) session(p *result.Plan) *workload.Session {
+func (d *stepRun) session(p *result.Plan) *workload.Session {
 	return &workload.Session{
 		Client: d.pair.Client, Server: d.pair.Server, Target: d.pair.Target, Ports: d.pair.Ports, Params: d.params,
 		Warmup: p.Warmup.Duration(), Duration: p.Duration.Duration(),
@@ -88,7 +88,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, at *standing, s *r
 	d.foreign = usage.foreignRate()
 	late := limit.Err() != nil && ctx.Err() == nil
 	cancel()
-	done := driven{out: out, err: err, code: "workload_failed", windows: map[string][]sysmon.Window{}}
+	done := stepOutcome{out: out, err: err, code: "workload_failed", windows: map[string][]sysmon.Window{}}
 	done.recordings, done.recordErr = d.watch.stop()
 	for name, begin := range d.watch.begins {
 		done.windows[name] = []sysmon.Window{{Begin: begin, End: d.watch.ends[name]}}
@@ -99,8 +99,8 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, at *standing, s *r
 	r.conclude(plan, d, done)
 }
 
-// driven is the outcome of a drive.
-type driven struct {
+// stepOutcome is the outcome of a drive.
+type stepOutcome struct {
 	out  workload.Outcome
 	err  error  // why the workload failed
 	code string // of the sample's reason for err
@@ -112,7 +112,7 @@ type driven struct {
 
 // conclude fills in the sample: the workload's metrics or its error, the figures from
 // the recordings of the windows, and the verdict.
-func (r *Runner) conclude(plan *result.Plan, d *drive, done driven) {
+func (r *Runner) conclude(plan *result.Plan, d *stepRun, done stepOutcome) {
 	out, err, recErr := done.out, done.err, done.recordErr
 	s := d.sample
 	if err != nil {
@@ -174,7 +174,7 @@ func (r *Runner) ceiling(s *result.Sample) unit.BitRate {
 // figures derives metrics from the recordings of the windows, both by node, and writes
 // the recordings as raw files. It returns the number of CPUs of client and server
 // together.
-func (r *Runner) figures(d *drive, windows map[string][]sysmon.Window, recordings map[string]*sysmon.Recording, deduct deductions) (cpus int, err error) {
+func (r *Runner) figures(d *stepRun, windows map[string][]sysmon.Window, recordings map[string]*sysmon.Recording, deduct deductions) (cpus int, err error) {
 	if err := writeRecordings(d.raw, d.watch, recordings); err != nil {
 		return 0, err
 	}

@@ -64,23 +64,23 @@ func (policy) Info() Info {
 
 // pace says how long the check waits and how often it asks.
 type pace struct {
-	hasty   time.Duration // for the answer of a probe that may be forbidden
-	patient time.Duration // for the answer of an allowed probe that had no hasty answer
-	tries   int           // of every connection while a policy holds
-	settle  time.Duration // until new pods reach each other
-	most    time.Duration // until a policy has its effect, or is gone
-	fewer   time.Duration // the same once a policy had no effect, or ten times the slowest effect so far
-	least   time.Duration // the same while no policy has had any effect
-	lenient time.Duration // how long a lenient reading must hold to be believed
-	beat    time.Duration // between the probes that time an effect
-	times   int           // how often the effect is timed
-	repeats int           // of a case that failed
-	late    time.Duration // until a policy has its effect in a repetition
-	budget  time.Duration // for all repetitions
+	forbiddenTimeout time.Duration // for the answer of a probe that may be forbidden
+	allowedTimeout   time.Duration // for the answer of an allowed probe that had no forbiddenTimeout answer
+	tries            int           // of every connection while a policy holds
+	settle           time.Duration // until new pods reach each other
+	most             time.Duration // until a policy has its effect, or is gone
+	fewer            time.Duration // the same once a policy had no effect, or ten times the slowest effect so far
+	least            time.Duration // the same while no policy has had any effect
+	lenient          time.Duration // how long a lenient reading must hold to be believed
+	beat             time.Duration // between the probes that time an effect
+	times            int           // how often the effect is timed
+	repeats          int           // of a case that failed
+	late             time.Duration // until a policy has its effect in a repetition
+	budget           time.Duration // for all repetitions
 }
 
 var usualPace = pace{
-	hasty: 500 * time.Millisecond, patient: patience, tries: 3,
+	forbiddenTimeout: 500 * time.Millisecond, allowedTimeout: patience, tries: 3,
 	settle: settleTime, most: 20 * time.Second, fewer: 5 * time.Second, least: 2 * time.Second, lenient: 2 * time.Second,
 	beat: 10 * time.Millisecond, times: 5,
 	repeats: 2, late: 20 * time.Second, budget: 2 * time.Minute,
@@ -204,10 +204,10 @@ type stage struct {
 	subject *Subject
 	sandbox arena.Sandbox
 
-	pods   []string // "namespace/name", in order
-	world  world
-	addrs  map[string][]netip.Addr
-	agents map[string]asker
+	pods         []string // "namespace/name", in order
+	clusterModel clusterModel
+	addrs        map[string][]netip.Addr
+	agents       map[string]asker
 
 	// unreachable are the protocols over which no pod reaches another even without
 	// a policy, each with the reason.
@@ -226,15 +226,15 @@ type stage struct {
 
 // enter starts the agents and their echoes.
 func (st *stage) enter(ctx context.Context, hire hiring) error {
-	st.world = world{namespaces: map[string]map[string]string{}, pods: map[string]worldPod{}}
+	st.clusterModel = clusterModel{namespaces: map[string]map[string]string{}, pods: map[string]modelPod{}}
 	st.places = places{nodes: map[string]string{}, forbidden: map[string]int{}, leaked: map[string]int{}}
 	st.addrs, st.agents = map[string][]netip.Addr{}, map[string]asker{}
 	for _, ns := range sandboxNamespaces() {
-		st.world.namespaces[ns.Name] = ns.Labels
+		st.clusterModel.namespaces[ns.Name] = ns.Labels
 		for _, p := range ns.Pods {
 			key := ns.Name + "/" + p.Name
 			st.pods = append(st.pods, key)
-			st.world.pods[key] = worldPod{ns.Name, p.Labels, p.Ports}
+			st.clusterModel.pods[key] = modelPod{ns.Name, p.Labels, p.Ports}
 			e, err := st.sandbox.Pod(ns.Name, p.Name)
 			if err != nil {
 				return err

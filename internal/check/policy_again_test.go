@@ -33,8 +33,8 @@ func TestPolicyAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var applied atomic.Int64
-			s := &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
-				return isNamedPort(l) && tt.leaks(int(applied.Load())) && f.to == "near/server" || w.allows(l, f, dialect{})
+			s := &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
+				return isNamedPort(l) && tt.leaks(int(applied.Load())) && f.to == "near/server" || w.allows(l, f, leniency{})
 			}}
 			s.onApply = func(list []networkPolicy) {
 				if isNamedPort(list) {
@@ -68,9 +68,9 @@ func TestPolicyOnItsWay(t *testing.T) {
 			t.Parallel()
 			asked := map[flow]int{} // since policies with an ipBlock were applied last
 			s := &simulated{onApply: func([]networkPolicy) { clear(asked) }}
-			s.allows = func(w world, l []networkPolicy, f flow) bool {
+			s.allows = func(w clusterModel, l []networkPolicy, f flow) bool {
 				asked[f]++
-				return w.allows(l, f, dialect{podsApart: !tt.strict(asked[f])})
+				return w.allows(l, f, leniency{podsApart: !tt.strict(asked[f])})
 			}
 			c := caseOf(t, policed(t, s, nil), "ingress-ip-block")
 			if c.Verdict != tt.verdict || c.Found != tt.found {

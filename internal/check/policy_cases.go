@@ -32,7 +32,7 @@ type trial struct {
 	ports    []port // none: TCP at the first
 	ipv6     bool   // by the pods' IPv6 addresses; else by the first that they have
 	parts    []part
-	reading
+	tolerance
 }
 
 // part is a case: all connections of the trial, or one of them.
@@ -41,27 +41,27 @@ type part struct {
 	from, to string
 }
 
-// reading is what a network may do instead of the letter of the specification
+// tolerance is what a network may do instead of the letter of the specification
 // without failing; found is that in a word and why in a sentence.
-type reading struct {
-	lenient    dialect
+type tolerance struct {
+	lenient    leniency
 	found, why string
 }
 
-// readings are the ways in which the specification leaves networks free, or in
+// tolerances are the ways in which the specification leaves networks free, or in
 // which they are known to forbid more than it does, by the names in policy_cases.yaml.
-var readings = map[string]reading{
+var tolerances = map[string]tolerance{
 	"": {},
 	"pods apart": {
-		dialect{podsApart: true}, "pods apart",
+		leniency{podsApart: true}, "pods apart",
 		"no ipBlock selects a pod here, which the specification allows: it means addresses outside of the cluster, and none of those is asked",
 	},
 	"single port": {
-		dialect{firstPort: true}, "single port",
+		leniency{firstPort: true}, "single port",
 		"endPort is not heeded here, which the specification allows: of a range only its first port is open",
 	},
 	"names clash": {
-		dialect{namesClash: true}, "names clash",
+		leniency{namesClash: true}, "names clash",
 		"a port's name that is several numbers in the cluster is none for egress here: closed, where the specification opens that of the destination's pod",
 	},
 }
@@ -87,11 +87,11 @@ func sandboxNamespaces() []arena.SandboxNamespace { return cases().Namespaces }
 // trials are all, in the order in which they are carried out.
 var trials = sync.OnceValue(func() (list []trial) {
 	for _, row := range cases().Trials {
-		r, ok := readings[row.Lenient]
+		r, ok := tolerances[row.Lenient]
 		if !ok {
 			panic("policy_cases.yaml: no reading is called " + row.Lenient)
 		}
-		t := trial{ipv6: row.IPv6, reading: r}
+		t := trial{ipv6: row.IPv6, tolerance: r}
 		for _, c := range row.Cases {
 			t.parts = append(t.parts, part{c.Name, c.From, c.To})
 		}

@@ -74,7 +74,7 @@ func figures(values map[string]int, name string, list []time.Duration) string {
 // until calls act while the connection is probed, and returns how long after the
 // call the connection was blocked (off), or passed.
 func (st *stage) until(ctx context.Context, f flow, off bool, act func() error) (took time.Duration, happened bool, err error) {
-	p := &pulse{}
+	p := &repeatedProbe{}
 	ctx, stop := context.WithCancel(ctx)
 	defer p.running.Wait()
 	defer stop()
@@ -99,8 +99,8 @@ func (st *stage) until(ctx context.Context, f flow, off bool, act func() error) 
 	}
 }
 
-// pulse is a probe that is sent again and again, without waiting for answers.
-type pulse struct {
+// repeatedProbe is a probe that is sent again and again, without waiting for answers.
+type repeatedProbe struct {
 	running sync.WaitGroup
 
 	mu    sync.Mutex
@@ -117,13 +117,13 @@ type beat struct {
 // for more.
 const maxWaiting = 48
 
-func (p *pulse) run(ctx context.Context, st *stage, f flow) {
+func (p *repeatedProbe) run(ctx context.Context, st *stage, f flow) {
 	tick := time.NewTicker(st.pace.beat)
 	defer tick.Stop()
 	room := make(chan struct{}, maxWaiting)
 	// An answer that takes longer than this counts as none, so that room is never
 	// used up.
-	timeout := min(st.pace.hasty, maxWaiting/2*st.pace.beat)
+	timeout := min(st.pace.forbiddenTimeout, maxWaiting/2*st.pace.beat)
 	for {
 		select {
 		case <-ctx.Done():
@@ -154,7 +154,7 @@ func (p *pulse) run(ctx context.Context, st *stage, f flow) {
 
 // turned looks at the probes sent after since for a streak that was blocked (off),
 // or that passed, and returns when the first probe of the streak was sent.
-func (p *pulse) turned(since time.Time, off bool) (at time.Time, found bool, err error) {
+func (p *repeatedProbe) turned(since time.Time, off bool) (at time.Time, found bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	row := 0

@@ -11,13 +11,13 @@ import (
 // the policies and of who there is, after the specification
 // (https://kubernetes.io/docs/concepts/services-networking/network-policies/).
 
-// world is what policies are judged against.
-type world struct {
+// clusterModel is what policies are judged against.
+type clusterModel struct {
 	namespaces map[string]map[string]string // labels
-	pods       map[string]worldPod          // by "namespace/name"
+	pods       map[string]modelPod          // by "namespace/name"
 }
 
-type worldPod struct {
+type modelPod struct {
 	namespace string
 	labels    map[string]string
 	ports     []arena.NamedPort
@@ -25,15 +25,15 @@ type worldPod struct {
 
 // flow is a connection that somebody tries.
 type flow struct {
-	from, to       string     // pods of the world
+	from, to       string     // pods of the model
 	source, target netip.Addr // theirs
 	protocol       string     // TCP, UDP, SCTP
 	port           uint16     // of the destination
 }
 
-// dialect is in what a network differs from the letter of the specification:
+// leniency is in what a network differs from the letter of the specification:
 // where that leaves it free, or errs on the safe side.
-type dialect struct {
+type leniency struct {
 	// podsApart: no ipBlock selects pods. "These should be cluster-external
 	// IPs, since Pod IPs are ephemeral and unpredictable."
 	podsApart bool
@@ -50,14 +50,14 @@ type dialect struct {
 // allows says whether the policies let the flow pass: its source may send it
 // and its destination may receive it. Replies need no rule, and nobody can cut
 // a pod off from itself.
-func (w world) allows(policies []networkPolicy, f flow, d dialect) bool {
+func (w clusterModel) allows(policies []networkPolicy, f flow, d leniency) bool {
 	return f.from == f.to || w.passes(policies, egress, f, d) && w.passes(policies, ingress, f, d)
 }
 
 // passes judges one direction. A pod that no policy selects for it is open;
 // one that some select is open for what any of them admits, and for nothing
 // else.
-func (w world) passes(policies []networkPolicy, direction string, f flow, d dialect) bool {
+func (w clusterModel) passes(policies []networkPolicy, direction string, f flow, d leniency) bool {
 	subject, other, address := f.to, f.from, f.source
 	if direction == egress {
 		subject, other, address = f.from, f.to, f.target
@@ -94,12 +94,12 @@ func (p *networkPolicy) rules(direction string) []rule {
 }
 
 // selects says whether the policy is of that pod.
-func (w world) selects(p networkPolicy, pod string) bool {
+func (w clusterModel) selects(p networkPolicy, pod string) bool {
 	return w.pods[pod].namespace == p.Metadata.Namespace && p.Spec.PodSelector.matches(w.pods[pod].labels)
 }
 
 // admitsPeer says whether one of the rule's peers is the other end.
-func (w world) admitsPeer(r rule, namespace, other string, address netip.Addr, d dialect) bool {
+func (w clusterModel) admitsPeer(r rule, namespace, other string, address netip.Addr, d leniency) bool {
 	peers := slices.Concat(r.From, r.To) // a rule has those of one direction
 	return len(peers) == 0 || slices.ContainsFunc(peers, func(p peer) bool {
 		if p.IPBlock != nil {
@@ -122,7 +122,7 @@ func (b *ipBlock) holds(a netip.Addr) bool {
 }
 
 // admitsPort says whether one of the rule's ports is the flow's.
-func (w world) admitsPort(r rule, direction string, f flow, d dialect) bool {
+func (w clusterModel) admitsPort(r rule, direction string, f flow, d leniency) bool {
 	return len(r.Ports) == 0 || slices.ContainsFunc(r.Ports, func(p portRule) bool {
 		protocol := p.Protocol
 		if protocol == "" {
@@ -146,7 +146,7 @@ func (w world) admitsPort(r rule, direction string, f flow, d dialect) bool {
 }
 
 // clashes says whether the name is another number at another pod.
-func (w world) clashes(name, protocol string) bool {
+func (w clusterModel) clashes(name, protocol string) bool {
 	numbers := map[uint16]bool{}
 	for _, pod := range w.pods {
 		for _, p := range pod.ports {

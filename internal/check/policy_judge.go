@@ -16,9 +16,9 @@ var cutOff = []agent.Kind{agent.TimedOut, agent.Refused, agent.Reset, agent.Unre
 // judgePolicy compares what was seen of the part's connections with what was
 // expected: a forbidden one may pass in no try, and an allowed one must in
 // every.
-func judgePolicy(p part, seen []sight, want []bool, tries int) Case {
+func judgePolicy(p part, seen []probeResult, want []bool, tries int) Case {
 	c := Case{Name: p.name, Verdict: Pass, Found: enforced}
-	var leaked, cut []sight
+	var leaked, cut []probeResult
 	allowed, forbidden := 0, 0
 	ends := map[agent.Kind]bool{}
 	for i, s := range seen {

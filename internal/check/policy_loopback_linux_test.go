@@ -50,7 +50,7 @@ func TestPolicyOnLoopback(t *testing.T) {
 	subject := &Subject{Contender: &contender.Contender{ID: "x"}, Network: l, Exe: os.Args[0]}
 	defer subject.Close()
 	r, err := policy{pace: pace{
-		hasty: time.Second, patient: time.Second, tries: 3,
+		forbiddenTimeout: time.Second, allowedTimeout: time.Second, tries: 3,
 		settle: time.Minute, most: 100 * time.Millisecond, fewer: 40 * time.Millisecond, least: 40 * time.Millisecond, lenient: 20 * time.Millisecond,
 		beat: time.Millisecond, times: 3,
 		late: 60 * time.Millisecond, budget: time.Minute,

@@ -15,7 +15,7 @@ type places struct {
 	forbidden, leaked map[string]int
 }
 
-func (p *places) note(of part, seen []sight, want []bool) {
+func (p *places) note(of part, seen []probeResult, want []bool) {
 	for i, s := range seen {
 		if !of.has(s.flow) || want[i] {
 			continue

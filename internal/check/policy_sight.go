@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
-// sight is what was seen of one connection.
-type sight struct {
+// probeResult is what was seen of one connection.
+type probeResult struct {
 	flow
 	reached int        // how many tries reached the target
 	kind    agent.Kind // how the last failed try ended
@@ -23,8 +23,8 @@ type sight struct {
 }
 
 // held says whether the connection is in the list.
-func held(list []sight, f flow) bool {
-	return slices.ContainsFunc(list, func(s sight) bool { return s.flow == f })
+func held(list []probeResult, f flow) bool {
+	return slices.ContainsFunc(list, func(s probeResult) bool { return s.flow == f })
 }
 
 // over describes the connection's target and protocol.
@@ -52,21 +52,21 @@ func (st *stage) probe(ctx context.Context, f flow, timeout time.Duration) (agen
 
 // open waits until every connection passes or the limit is over, and returns the
 // connections that do not pass.
-func (st *stage) open(ctx context.Context, flows []flow, limit time.Duration) ([]sight, error) {
+func (st *stage) open(ctx context.Context, flows []flow, limit time.Duration) ([]probeResult, error) {
 	for end := time.Now().Add(limit); ; {
 		late := !time.Now().Before(end)
-		timeout := st.pace.hasty
+		timeout := st.pace.forbiddenTimeout
 		if late {
-			timeout = st.pace.patient
+			timeout = st.pace.allowedTimeout
 		}
 		answers, err := st.ask(ctx, flows, timeout)
 		if err != nil {
 			return nil, err
 		}
-		var closed []sight
+		var closed []probeResult
 		for i, a := range answers {
 			if a.Kind != agent.OK {
-				closed = append(closed, sight{flow: flows[i], kind: a.Kind, detail: a.Detail})
+				closed = append(closed, probeResult{flow: flows[i], kind: a.Kind, detail: a.Detail})
 			}
 		}
 		if len(closed) == 0 || late {
@@ -100,16 +100,16 @@ func (st *stage) rest(ctx context.Context) error {
 //
 // The probes of one look are not all sent in one instant: while a policy begins to
 // hold, some may be sent before and some after, and pass as expected by accident.
-// Where a later try differs in what the readings differ in, the lenient one is waited
+// Where a later try differs in what the tolerances differ in, the lenient one is waited
 // for once; a network that goes over to it is held to it, in all tries anew.
-func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool, limit time.Duration) (seen []sight, took time.Duration, err error) {
+func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool, limit time.Duration) (seen []probeResult, took time.Duration, err error) {
 	began := time.Now()
 	st.tried, took = true, -1
 	var answers []agent.Answer
 	var leniently time.Time
 	for {
 		sent := time.Now()
-		if answers, err = st.ask(ctx, flows, st.pace.hasty); err != nil {
+		if answers, err = st.ask(ctx, flows, st.pace.forbiddenTimeout); err != nil {
 			return nil, 0, err
 		}
 		if matches(answers, want) {
@@ -134,7 +134,7 @@ func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool, li
 		}
 	}
 
-	seen = make([]sight, len(flows))
+	seen = make([]probeResult, len(flows))
 	free := !slices.Equal(want, other)
 	for try := 1; ; try++ {
 		if err := st.retryUnanswered(ctx, flows, answers, want); err != nil {
@@ -161,16 +161,16 @@ func (st *stage) watch(ctx context.Context, flows []flow, want, other []bool, li
 		}
 		if try == st.pace.tries {
 			// A connection that failed once may have lost a packet.
-			st.working = st.working || slices.ContainsFunc(seen, func(s sight) bool { return s.reached == 0 })
+			st.working = st.working || slices.ContainsFunc(seen, func(s probeResult) bool { return s.reached == 0 })
 			return seen, took, nil
 		}
-		if answers, err = st.ask(ctx, flows, st.pace.hasty); err != nil {
+		if answers, err = st.ask(ctx, flows, st.pace.forbiddenTimeout); err != nil {
 			return nil, 0, err
 		}
 	}
 }
 
-// leaning says whether a connection of which the readings differ ended as the other has it.
+// leaning says whether a connection of which the tolerances differ ended as the other has it.
 func leaning(answers []agent.Answer, want, other []bool) bool {
 	for i, a := range answers {
 		if want[i] != other[i] && want[i] != (a.Kind == agent.OK) {
@@ -190,7 +190,7 @@ func (st *stage) await(ctx context.Context, flows []flow, answers []agent.Answer
 		if err := st.rest(ctx); err != nil {
 			return nil, err
 		}
-		if answers, err = st.ask(ctx, flows, st.pace.hasty); err != nil {
+		if answers, err = st.ask(ctx, flows, st.pace.forbiddenTimeout); err != nil {
 			return nil, err
 		}
 	}
@@ -220,7 +220,7 @@ func (st *stage) retryUnanswered(ctx context.Context, flows []flow, answers []ag
 	if len(missing) == 0 {
 		return nil
 	}
-	lateAnswers, err := st.ask(ctx, missing, st.pace.patient)
+	lateAnswers, err := st.ask(ctx, missing, st.pace.allowedTimeout)
 	for i, at := range late {
 		answers[at] = lateAnswers[i]
 	}

@@ -22,7 +22,7 @@ import (
 // any real network.
 type simulated struct {
 	// allows is the policy engine; nil is the evaluator itself.
-	allows func(w world, list []networkPolicy, f flow) bool
+	allows func(w clusterModel, list []networkPolicy, f flow) bool
 	// passes is the network below; nil lets everything through.
 	passes func(f flow, asked int) bool
 	lag    time.Duration // until a policy, or its deletion, has its effect
@@ -33,14 +33,14 @@ type simulated struct {
 	onApply func(list []networkPolicy)
 	denied  agent.Kind // how a forbidden connection ends; "": it times out
 
-	mu       sync.Mutex
-	world    world
-	addrs    map[string][]netip.Addr
-	policies []networkPolicy // that have an effect
-	applied  []networkPolicy
-	since    time.Time
-	asked    map[flow]int
-	closed   bool
+	mu           sync.Mutex
+	clusterModel clusterModel
+	addrs        map[string][]netip.Addr
+	policies     []networkPolicy // that have an effect
+	applied      []networkPolicy
+	since        time.Time
+	asked        map[flow]int
+	closed       bool
 }
 
 var (
@@ -50,7 +50,7 @@ var (
 
 // Sandbox makes the pods that it is asked for.
 func (s *simulated) Sandbox(_ context.Context, namespaces []arena.SandboxNamespace) (arena.Sandbox, error) {
-	s.world, s.addrs = smallWorld()
+	s.clusterModel, s.addrs = smallCluster()
 	s.asked = map[flow]int{}
 	for _, ns := range namespaces {
 		for _, p := range ns.Pods {
@@ -118,9 +118,9 @@ func (s *simulated) reached(f flow) agent.Answer {
 	s.asked[f]++
 	allows := s.allows
 	if allows == nil {
-		allows = func(w world, list []networkPolicy, f flow) bool { return w.allows(list, f, dialect{}) }
+		allows = func(w clusterModel, list []networkPolicy, f flow) bool { return w.allows(list, f, leniency{}) }
 	}
-	if !allows(s.world, s.policies, f) {
+	if !allows(s.clusterModel, s.policies, f) {
 		if s.denied != "" {
 			return agent.Answer{Kind: s.denied}
 		}

@@ -99,18 +99,20 @@ func peersOf(r *rule, f func(p *peer)) {
 	}
 }
 
-type engine = func(w world, list []networkPolicy, f flow) bool
+type engine = func(w clusterModel, list []networkPolicy, f flow) bool
 
 // spec returns the evaluator on changed rules.
 func spec(change func(p *networkPolicy, r *rule)) engine {
-	return func(w world, list []networkPolicy, f flow) bool {
-		return w.allows(changed(list, change), f, dialect{})
+	return func(w clusterModel, list []networkPolicy, f flow) bool {
+		return w.allows(changed(list, change), f, leniency{})
 	}
 }
 
 // unless returns the evaluator, but for connections that are never forbidden.
 func unless(open func(f flow) bool) engine {
-	return func(w world, list []networkPolicy, f flow) bool { return open(f) || w.allows(list, f, dialect{}) }
+	return func(w clusterModel, list []networkPolicy, f flow) bool {
+		return open(f) || w.allows(list, f, leniency{})
+	}
 }
 
 func TestPolicyEnforced(t *testing.T) {
@@ -158,29 +160,31 @@ func TestPolicyFaults(t *testing.T) {
 		found   []string // these fail, among others
 		only    bool     // and no others
 	}{
-		"no engine": {cluster: &simulated{allows: func(world, []networkPolicy, flow) bool { return true }},
+		"no engine": {cluster: &simulated{allows: func(clusterModel, []networkPolicy, flow) bool { return true }},
 			found: []string{"ingress-forbidden: open", "egress-forbidden: open", "ingress-default-deny: open", "egress-default-deny: open", "ingress-sctp: open", "egress-ipv6: open"}},
-		"ingress only": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool { return w.passes(l, ingress, f, dialect{}) }},
+		"ingress only": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool { return w.passes(l, ingress, f, leniency{}) }},
 			found: []string{"egress-forbidden: open", "egress-default-deny: open", "egress-port: open", "ingress-and-egress: leaks"}},
-		"egress only": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool { return w.passes(l, egress, f, dialect{}) }},
+		"egress only": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool { return w.passes(l, egress, f, leniency{}) }},
 			found: []string{"ingress-forbidden: open", "ingress-default-deny: open", "ingress-and-egress: leaks"}},
-		"any policy is a wall": {cluster: &simulated{allows: func(_ world, l []networkPolicy, _ flow) bool { return len(l) == 0 }},
+		"any policy is a wall": {cluster: &simulated{allows: func(_ clusterModel, l []networkPolicy, _ flow) bool { return len(l) == 0 }},
 			found: []string{"ingress-allowed: cuts", "egress-allowed: cuts", "ingress-from-pods: cuts", "egress-to-pods: cuts"}},
-		"all pods are selected": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+		"all pods are selected": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			l = changed(l, func(*networkPolicy, *rule) {})
 			for i := range l {
 				l[i].Spec.PodSelector = selector{}
 			}
-			return w.allows(l, f, dialect{})
+			return w.allows(l, f, leniency{})
 		}}, found: []string{"ingress-from-pods: cuts", "egress-to-pods: cuts"}},
-		"no default deny": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
-			return w.allows(slices.DeleteFunc(slices.Clone(l), func(p networkPolicy) bool { return len(p.Spec.Ingress)+len(p.Spec.Egress) == 0 }), f, dialect{})
+		"no default deny": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
+			return w.allows(slices.DeleteFunc(slices.Clone(l), func(p networkPolicy) bool { return len(p.Spec.Ingress)+len(p.Spec.Egress) == 0 }), f, leniency{})
 		}}, found: []string{"ingress-default-deny: open", "egress-default-deny: open", "ingress-without-types: open"}},
-		"the last policy alone": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool { return w.allows(l[max(0, len(l)-1):], f, dialect{}) }},
+		"the last policy alone": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
+			return w.allows(l[max(0, len(l)-1):], f, leniency{})
+		}},
 			found: []string{"ingress-additive: cuts", "egress-additive: cuts", "ingress-and-egress: leaks"}},
-		"a deny that wins": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+		"a deny that wins": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			for i := range l {
-				if !w.allows(l[i:i+1], f, dialect{}) {
+				if !w.allows(l[i:i+1], f, leniency{}) {
 					return false
 				}
 			}
@@ -209,7 +213,7 @@ func TestPolicyFaults(t *testing.T) {
 				}
 			})
 		})}, found: []string{"ingress-from-pods-of-namespace: leaks and cuts", "egress-to-pods-of-namespace: leaks and cuts", "ingress-from-pods-anywhere: cuts"}},
-		"no expressions": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+		"no expressions": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			l = changed(l, func(_ *networkPolicy, r *rule) {
 				peersOf(r, func(p *peer) {
 					for _, s := range []**selector{&p.PodSelector, &p.NamespaceSelector} {
@@ -219,9 +223,9 @@ func TestPolicyFaults(t *testing.T) {
 					}
 				})
 			})
-			return w.allows(l, f, dialect{})
+			return w.allows(l, f, leniency{})
 		}}, found: []string{"ingress-expressions: open"}, only: true},
-		"NotIn wants the label": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+		"NotIn wants the label": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			l = slices.Clone(l)
 			for i := range l {
 				for _, r := range l[i].Spec.PodSelector.MatchExpressions {
@@ -232,7 +236,7 @@ func TestPolicyFaults(t *testing.T) {
 					}
 				}
 			}
-			return w.allows(l, f, dialect{})
+			return w.allows(l, f, leniency{})
 		}}, found: []string{"ingress-expressions: leaks"}, only: true},
 		"UDP passes": {cluster: &simulated{allows: unless(func(f flow) bool { return f.protocol == arena.UDP })},
 			found: []string{"ingress-port: leaks", "ingress-udp: leaks", "egress-udp: leaks", "egress-and-replies: leaks"}},
@@ -245,9 +249,9 @@ func TestPolicyFaults(t *testing.T) {
 		})}, found: []string{"ingress-forbidden: open", "ingress-default-deny: leaks", "egress-default-deny: leaks"}},
 		"ports don't matter": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) { r.Ports = nil })},
 			found: []string{"ingress-port: open", "ingress-udp: open", "egress-port: open", "ingress-whole-protocol: open", "ingress-port-range: open"}},
-		"protocols don't matter": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+		"protocols don't matter": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			for _, p := range []string{arena.TCP, arena.UDP, arena.SCTP} {
-				if f.protocol = p; w.allows(l, f, dialect{}) {
+				if f.protocol = p; w.allows(l, f, leniency{}) {
 					return true
 				}
 			}
@@ -286,7 +290,7 @@ func TestPolicyFaults(t *testing.T) {
 				}
 			}
 		})}, found: []string{"ingress-port-range: cuts", "egress-port-range: cuts"}, only: true},
-		"peers and ports apart": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+		"peers and ports apart": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			l = slices.Clone(l)
 			for i := range l {
 				for _, rules := range []*[]rule{&l[i].Spec.Ingress, &l[i].Spec.Egress} {
@@ -299,7 +303,7 @@ func TestPolicyFaults(t *testing.T) {
 					}
 				}
 			}
-			return w.allows(l, f, dialect{})
+			return w.allows(l, f, leniency{})
 		}}, found: []string{"ingress-port-by-peer: leaks", "egress-port-by-peer: leaks"}, only: true},
 		"except is forgotten": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
 			peersOf(r, func(p *peer) {
@@ -308,7 +312,7 @@ func TestPolicyFaults(t *testing.T) {
 				}
 			})
 		})}, found: []string{"ingress-ip-block-except: open", "egress-ip-block-except: open", "ingress-ip-block-ipv6: open"}, only: true},
-		"except is a deny": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+		"except is a deny": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			for _, p := range l {
 				for _, r := range p.Spec.Ingress {
 					for _, x := range r.From {
@@ -318,7 +322,7 @@ func TestPolicyFaults(t *testing.T) {
 					}
 				}
 			}
-			return w.allows(l, f, dialect{})
+			return w.allows(l, f, leniency{})
 		}}, found: []string{"ingress-ip-block-except: cuts", "ingress-ip-block-ipv6: cuts"}, only: true},
 		"addresses don't matter": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
 			peersOf(r, func(p *peer) {
@@ -327,33 +331,33 @@ func TestPolicyFaults(t *testing.T) {
 				}
 			})
 		})}, found: []string{"ingress-ip-block: open", "egress-ip-block: open"}},
-		"replies need a rule": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+		"replies need a rule": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			back := flow{f.to, f.from, f.target, f.source, f.protocol, f.port}
-			return w.allows(l, f, dialect{}) && w.passes(l, egress, back, dialect{})
+			return w.allows(l, f, leniency{}) && w.passes(l, egress, back, leniency{})
 		}}, found: []string{"egress-and-replies: cuts", "egress-default-deny: cuts"}},
-		"types are never of egress": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+		"types are never of egress": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			l = slices.Clone(l)
 			for i := range l {
 				if len(l[i].Spec.PolicyTypes) == 0 {
 					l[i].Spec.PolicyTypes = []string{ingress}
 				}
 			}
-			return w.allows(l, f, dialect{})
+			return w.allows(l, f, leniency{})
 		}}, found: []string{"egress-without-types: leaks"}, only: true},
-		"types are both": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
+		"types are both": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			l = slices.Clone(l)
 			for i := range l {
 				l[i].Spec.PolicyTypes = []string{ingress, egress}
 			}
-			return w.allows(l, f, dialect{})
+			return w.allows(l, f, leniency{})
 		}}, found: []string{"ingress-default-deny: cuts", "egress-default-deny: cuts", "ingress-from-pods: cuts"}},
-		"one end is enough": {cluster: &simulated{allows: func(w world, l []networkPolicy, f flow) bool {
-			return w.passes(l, ingress, f, dialect{}) || w.passes(l, egress, f, dialect{})
+		"one end is enough": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
+			return w.passes(l, ingress, f, leniency{}) || w.passes(l, egress, f, leniency{})
 		}}, found: []string{"ingress-default-deny: open", "ingress-forbidden: open"}},
 		"one in three passes": {cluster: &simulated{allows: func() engine {
 			asked := map[flow]int{}
-			return func(w world, l []networkPolicy, f flow) bool {
-				if w.allows(l, f, dialect{}) {
+			return func(w clusterModel, l []networkPolicy, f flow) bool {
+				if w.allows(l, f, leniency{}) {
 					return true
 				}
 				asked[f]++
@@ -402,11 +406,13 @@ func TestPolicySkips(t *testing.T) {
 		"no SCTP":      {&simulated{noSCTP: true}, map[string]string{"ingress-sctp": "", "egress-sctp": ""}, "this kernel has no SCTP"},
 		"SCTP is lost": {&simulated{passes: func(f flow, _ int) bool { return f.protocol != arena.SCTP }}, map[string]string{"ingress-sctp": "", "egress-sctp": ""}, "over SCTP 8080 (timeout)"},
 		"no IPv6":      {&simulated{noIPv6: true}, map[string]string{"ingress-ipv6": "", "egress-ipv6": "", "ingress-ip-block-ipv6": ""}, "the pods have no IPv6 addresses"},
-		"no ipBlock for pods": {&simulated{allows: func(w world, l []networkPolicy, f flow) bool { return w.allows(l, f, dialect{podsApart: true}) }},
+		"no ipBlock for pods": {&simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool { return w.allows(l, f, leniency{podsApart: true}) }},
 			map[string]string{"ingress-ip-block": "pods apart", "ingress-ip-block-except": "pods apart", "egress-ip-block": "pods apart", "egress-ip-block-except": "pods apart", "ingress-ip-block-ipv6": "pods apart"}, "means addresses outside of the cluster"},
-		"no ranges": {&simulated{allows: func(w world, l []networkPolicy, f flow) bool { return w.allows(l, f, dialect{firstPort: true}) }},
+		"no ranges": {&simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool { return w.allows(l, f, leniency{firstPort: true}) }},
 			map[string]string{"ingress-port-range": "single port", "egress-port-range": "single port"}, "endPort is not heeded"},
-		"names clash": {&simulated{allows: func(w world, l []networkPolicy, f flow) bool { return w.allows(l, f, dialect{namesClash: true}) }},
+		"names clash": {&simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
+			return w.allows(l, f, leniency{namesClash: true})
+		}},
 			map[string]string{"egress-named-port-by-pod": "names clash"}, "several numbers in the cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -470,7 +476,7 @@ func TestPolicyIsNotAsked(t *testing.T) {
 // A probe that fails in a way that no policy makes it fail proves nothing.
 func TestPolicyOddProbe(t *testing.T) {
 	f := flow{from: "a/b", to: "c/d", protocol: arena.TCP, port: 1}
-	c := judgePolicy(part{name: "n"}, []sight{{flow: f, kind: agent.Other, detail: "no more files"}}, []bool{false}, 3)
+	c := judgePolicy(part{name: "n"}, []probeResult{{flow: f, kind: agent.Other, detail: "no more files"}}, []bool{false}, 3)
 	if c.Verdict != Skip || !strings.Contains(c.Text, "a/b to c/d over TCP 1") || !strings.Contains(c.Text, "no more files") {
 		t.Errorf("%+v", c)
 	}

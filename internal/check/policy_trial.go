@@ -35,7 +35,7 @@ func (st *stage) carryOut(ctx context.Context, t trial) (cases []Case, err error
 	st.settled = true
 	var parts []part
 	for _, p := range t.parts {
-		i := slices.IndexFunc(closed, func(s sight) bool { return p.has(s.flow) })
+		i := slices.IndexFunc(closed, func(s probeResult) bool { return p.has(s.flow) })
 		if i < 0 {
 			parts = append(parts, p)
 			continue
@@ -68,7 +68,7 @@ func (st *stage) enforce(ctx context.Context, t trial, parts []part, flows []flo
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", parts[0].name, err)
 	}
-	want, other := st.expected(list, flows, dialect{}), st.expected(list, flows, t.lenient)
+	want, other := st.expected(list, flows, leniency{}), st.expected(list, flows, t.lenient)
 	if err := st.sandbox.Apply(ctx, []byte(manifests)); err != nil {
 		return nil, fmt.Errorf("%s: %w", parts[0].name, err)
 	}
@@ -106,8 +106,8 @@ func (st *stage) manifests(t trial) string {
 }
 
 // reopen checks that the connections which a policy closed pass again.
-func (st *stage) reopen(ctx context.Context, name string, flows []flow, seen []sight) error {
-	if !slices.ContainsFunc(seen, func(s sight) bool { return s.reached == 0 }) {
+func (st *stage) reopen(ctx context.Context, name string, flows []flow, seen []probeResult) error {
+	if !slices.ContainsFunc(seen, func(s probeResult) bool { return s.reached == 0 }) {
 		return nil
 	}
 	closed, err := st.open(ctx, flows, st.limit())
@@ -159,10 +159,10 @@ func (st *stage) flows(t trial) (list []flow, reason string) {
 }
 
 // expected says of each connection whether the policies allow it.
-func (st *stage) expected(list []networkPolicy, flows []flow, d dialect) []bool {
+func (st *stage) expected(list []networkPolicy, flows []flow, d leniency) []bool {
 	want := make([]bool, len(flows))
 	for i, f := range flows {
-		want[i] = st.world.allows(list, f, d)
+		want[i] = st.clusterModel.allows(list, f, d)
 	}
 	return want
 }

@@ -194,7 +194,7 @@ func (f *recommendFlags) choose(dir string, wish recommend.Wish, scenario *recom
 	if r == nil {
 		return nil, "", exit.With(exit.Gate, fmt.Errorf("%s: nothing to score by: no contender has a valid figure of the weighted criteria beside the baseline %s; `cnibench report %s` says why", dir, rec.Run.Baseline, dir))
 	}
-	if inVain(wish.Weights, r) {
+	if noCriterionMeasured(wish.Weights, r) {
 		return nil, "", exit.With(exit.Gate, fmt.Errorf("%s: %s; leave --weight out, or measure with suites that have: %s", dir, report.IgnoredText(r), suitesOf(r.Ignored)))
 	}
 	return r, report.Title(dir, rec.Run.Arena, rec.Run.Environment), nil
@@ -211,8 +211,8 @@ func suitesOf(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// inVain says that no criterion that was given weight has figures in any list.
-func inVain(weights []analysis.Weight, r *analysis.Recommendation) bool {
+// noCriterionMeasured says that no criterion that was given weight has figures in any list.
+func noCriterionMeasured(weights []analysis.Weight, r *analysis.Recommendation) bool {
 	a := analysis.Advice{Recommendation: r}
 	for _, w := range weights {
 		if w.Weight > 0 {

@@ -47,7 +47,7 @@ func (c *collector) output(argv ...string) ([]byte, bool) {
 	ctx, cancel := context.WithTimeout(c.ctx, programTimeout)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	p, err := c.opt.Runner.Start(ctx, host.Command{Argv: argv, Stdout: &stdout, Stderr: &stderr, Aside: true})
+	p, err := c.opt.Runner.Start(ctx, host.Command{Argv: argv, Stdout: &stdout, Stderr: &stderr, OffMeasuredCPUs: true})
 	if err != nil || p.Wait() != nil {
 		return nil, false
 	}

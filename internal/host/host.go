@@ -22,9 +22,9 @@ type Command struct {
 	Stdin  io.Reader // nil reads from the null device
 	Stdout io.Writer // nil discards
 	Stderr io.Writer // nil keeps the last 4 KiB for error messages
-	// Aside keeps the process off the measured CPUs: recorders and helpers
+	// OffMeasuredCPUs keeps the process off the measured CPUs: recorders and helpers
 	// run aside, servers and clients of a workload do not.
-	Aside bool
+	OffMeasuredCPUs bool
 }
 
 // String returns the command as a user would paste it into a shell.

@@ -133,7 +133,7 @@ func (b Bed) Gaps() []result.Gap {
 
 // Planted is an arena in which the copies come up with their faults.
 type Planted struct {
-	arena.As
+	arena.Renamed
 	Bed Bed
 }
 
@@ -146,7 +146,7 @@ func Plant(a arena.Arena, bed Bed, of *contender.Contender) Planted {
 		}
 		return c
 	}
-	return Planted{As: arena.As{Arena: a, Known: known}, Bed: bed}
+	return Planted{Renamed: arena.Renamed{Arena: a, Known: known}, Bed: bed}
 }
 
 func copyOf(c *contender.Contender) (copied, bool) {
@@ -160,7 +160,7 @@ func copyOf(c *contender.Contender) (copied, bool) {
 
 // Up implements arena.Arena.
 func (a Planted) Up(ctx context.Context, c *contender.Contender, variant string) (arena.Network, error) {
-	net, err := a.As.Up(ctx, c, variant)
+	net, err := a.Renamed.Up(ctx, c, variant)
 	if err != nil {
 		return nil, err
 	}
@@ -180,6 +180,6 @@ func (a Planted) plant(ctx context.Context, pod arena.Endpoint, fault plant.Faul
 		return err
 	}
 	rate, _ := a.Bed.loads()
-	_, err = host.Output(ctx, pod, host.Command{Argv: []string{self, "agent", "plant", string(fault), pod.Addr().String(), fmt.Sprintf("--rate=%.0f", float64(rate))}, Aside: true})
+	_, err = host.Output(ctx, pod, host.Command{Argv: []string{self, "agent", "plant", string(fault), pod.Addr().String(), fmt.Sprintf("--rate=%.0f", float64(rate))}, OffMeasuredCPUs: true})
 	return err
 }

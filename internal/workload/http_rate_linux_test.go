@@ -277,7 +277,7 @@ type mortal struct{ localhost }
 
 func (m mortal) Start(ctx context.Context, c host.Command) (host.Process, error) {
 	p, err := m.localhost.Start(ctx, c)
-	if err == nil && !c.Aside {
+	if err == nil && !c.OffMeasuredCPUs {
 		time.AfterFunc(600*time.Millisecond, func() { _ = p.Signal(syscall.SIGTERM) })
 	}
 	return p, err

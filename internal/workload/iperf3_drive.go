@@ -267,7 +267,7 @@ func iperf3AtBoth(ctx context.Context, s *Session) (version iperf3Version, took 
 	version = iperf3Version{math.MaxInt, 0}
 	for _, e := range []arena.Endpoint{s.Server, s.Client} {
 		begin := time.Now()
-		out, err := host.Output(ctx, e, host.Command{Argv: []string{"iperf3", "--version"}, Aside: true})
+		out, err := host.Output(ctx, e, host.Command{Argv: []string{"iperf3", "--version"}, OffMeasuredCPUs: true})
 		if err != nil {
 			return version, 0, fmt.Errorf("version of iperf3 at %s: %w", e.Name(), err)
 		}

@@ -75,7 +75,7 @@ func freePorts(ctx context.Context, e arena.Endpoint, first, n int) ([]int, erro
 func listening(ctx context.Context, e arena.Endpoint) (map[int]bool, error) {
 	var out bytes.Buffer
 	// On a kernel without IPv6 there is no tcp6; cat fails, but prints the other file.
-	cmd := host.Command{Argv: []string{"cat", "/proc/net/tcp", "/proc/net/tcp6"}, Stdout: &out, Aside: true}
+	cmd := host.Command{Argv: []string{"cat", "/proc/net/tcp", "/proc/net/tcp6"}, Stdout: &out, OffMeasuredCPUs: true}
 	p, err := e.Start(ctx, cmd)
 	if err != nil {
 		return nil, fmt.Errorf("read the sockets of %s: %w", e.Name(), err)

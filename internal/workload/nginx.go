@@ -174,7 +174,7 @@ func writeSecret(ctx context.Context, e arena.Endpoint, name, text string) error
 }
 
 func runWriter(ctx context.Context, e arena.Endpoint, script, name, text string) error {
-	p, err := e.Start(ctx, host.Command{Argv: []string{"sh", "-c", script, "sh", name}, Stdin: strings.NewReader(text), Aside: true})
+	p, err := e.Start(ctx, host.Command{Argv: []string{"sh", "-c", script, "sh", name}, Stdin: strings.NewReader(text), OffMeasuredCPUs: true})
 	if err == nil {
 		err = p.Wait()
 	}

@@ -151,7 +151,7 @@ func TestSlicedEndsEarly(t *testing.T) {
 type lingering struct{ localhost }
 
 func (l lingering) Start(ctx context.Context, c host.Command) (host.Process, error) {
-	if !c.Aside {
+	if !c.OffMeasuredCPUs {
 		c.Argv = append([]string{"sh", "-c", `"$@"; exec sleep 60`, "sh"}, c.Argv...)
 	}
 	return l.localhost.Start(ctx, c)

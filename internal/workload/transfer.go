@@ -248,12 +248,12 @@ func (m *transferDrive) ask(e arena.Endpoint, argv ...string) error {
 
 // answer runs a command to its end and returns its standard output.
 func (m *transferDrive) answer(e arena.Endpoint, argv ...string) (string, error) {
-	out, err := host.Output(m.ctx, e, host.Command{Argv: argv, Aside: true})
+	out, err := host.Output(m.ctx, e, host.Command{Argv: argv, OffMeasuredCPUs: true})
 	return strings.TrimSpace(string(out)), err
 }
 
 func askAt(ctx context.Context, e arena.Endpoint, argv ...string) error {
-	_, err := host.Output(ctx, e, host.Command{Argv: argv, Aside: true})
+	_, err := host.Output(ctx, e, host.Command{Argv: argv, OffMeasuredCPUs: true})
 	return err
 }
 

@@ -226,7 +226,7 @@ type doomed struct {
 
 func (d *doomed) Start(ctx context.Context, c host.Command) (host.Process, error) {
 	p, err := d.Endpoint.Start(ctx, c)
-	if err == nil && !c.Aside {
+	if err == nil && !c.OffMeasuredCPUs {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.server = p

@@ -142,7 +142,7 @@ func TestCarry(t *testing.T) {
 			if b.streams != c.streams || !b.e.carried {
 				t.Errorf("%d streams, want %d", b.streams, c.streams)
 			}
-			out, err := host.Output(t.Context(), b.e, host.Command{Argv: []string{Program, "agent", "have"}, Aside: true})
+			out, err := host.Output(t.Context(), b.e, host.Command{Argv: []string{Program, "agent", "have"}, OffMeasuredCPUs: true})
 			if err != nil || !strings.Contains(string(out), "sha256") {
 				t.Errorf("%s: %v", out, err)
 			}

@@ -313,7 +313,7 @@ func TestKubePodsEndWithTheirRun(t *testing.T) {
 	a := realArena(t, realCluster(t))
 	n := up(t, a, a.ThisCluster()).(*network)
 	sign := func() string {
-		out, err := host.Output(t.Context(), n.pods[0], host.Command{Argv: []string{"cat", agent.Sign}, Aside: true})
+		out, err := host.Output(t.Context(), n.pods[0], host.Command{Argv: []string{"cat", agent.Sign}, OffMeasuredCPUs: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -353,7 +353,7 @@ var common = []string{"sh", "cat"}
 func (n *network) checkImage(ctx context.Context) error {
 	image, _ := n.cl.image()
 	argv := slices.Concat([]string{Program, "agent", "have"}, common, n.arena.opt.Programs)
-	out, err := host.Output(ctx, n.pods[0], host.Command{Argv: argv, Aside: true})
+	out, err := host.Output(ctx, n.pods[0], host.Command{Argv: argv, OffMeasuredCPUs: true})
 	if err != nil {
 		return fmt.Errorf("what the image %s has: %w", image, err)
 	}

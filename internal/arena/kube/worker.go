@@ -95,7 +95,7 @@ func (w *Worker) Run(ctx context.Context, stdin io.Reader, args ...string) OnMac
 	defer kill()
 	stopKill := context.AfterFunc(ctx, kill) // until the program runs
 	p, err := w.Start(running, host.Command{
-		Argv: slices.Concat([]string{w.program}, args), Stdin: stdin, Stdout: stdout, Stderr: stderr, Aside: true,
+		Argv: slices.Concat([]string{w.program}, args), Stdin: stdin, Stdout: stdout, Stderr: stderr, OffMeasuredCPUs: true,
 	})
 	stopKill()
 	if err == nil {

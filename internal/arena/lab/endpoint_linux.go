@@ -53,7 +53,7 @@ func (e *endpoint) Dir() string {
 // Start implements host.Runner.
 func (e *endpoint) Start(ctx context.Context, c host.Command) (host.Process, error) {
 	cpus := e.cpus
-	if c.Aside {
+	if c.OffMeasuredCPUs {
 		cpus = e.net.lab.opt.CPUs.Rest
 	}
 	p, err := host.StartWith(ctx, c, nil, func(cmd *exec.Cmd) error { return e.box.Start(cmd, cpus) })

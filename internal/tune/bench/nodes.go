@@ -18,7 +18,7 @@ import (
 // namespaces of their own, which stay as they are. The endpoints of nodes must be
 // privileged pods with the node's processes (kube.Options.OnNodes).
 type Nodes struct {
-	arena.As
+	arena.Renamed
 	exe      string                  // this program, as the endpoints start it
 	variants map[string]tune.Variant // by id; others come up as they are
 }
@@ -31,7 +31,7 @@ func OnNodes(a arena.Arena, exe string, of *contender.Contender, variants map[st
 		}
 		return c
 	}
-	return &Nodes{As: arena.As{Arena: a, Known: known}, exe: exe, variants: variants}
+	return &Nodes{Renamed: arena.Renamed{Arena: a, Known: known}, exe: exe, variants: variants}
 }
 
 // MaxUp implements arena.Arena: a node's settings apply to all contenders that are up.
@@ -39,7 +39,7 @@ func (b *Nodes) MaxUp() int { return 1 }
 
 // Up implements arena.Arena.
 func (b *Nodes) Up(ctx context.Context, c *contender.Contender, variant string) (arena.Network, error) {
-	inner, err := b.As.Up(ctx, c, variant)
+	inner, err := b.Renamed.Up(ctx, c, variant)
 	v, tuned := b.variants[c.ID]
 	if err != nil || !tuned {
 		return inner, err

@@ -56,7 +56,7 @@ func ask(ctx context.Context, e arena.Endpoint, req tune.Request, argv ...string
 	if err != nil {
 		return a, err
 	}
-	out, err := host.Output(ctx, e, host.Command{Argv: argv, Stdin: bytes.NewReader(question), Aside: true})
+	out, err := host.Output(ctx, e, host.Command{Argv: argv, Stdin: bytes.NewReader(question), OffMeasuredCPUs: true})
 	if err == nil {
 		err = json.NewDecoder(io.LimitReader(bytes.NewReader(out), 1<<20)).Decode(&a)
 	}

@@ -147,7 +147,7 @@ func TestCleanBare(t *testing.T) {
 						}
 						go func() {
 							time.Sleep(emptyPatience / 2)
-							if err := j.claim(t.Context()); err != nil {
+							if err := j.lock(t.Context()); err != nil {
 								t.Error(err)
 							}
 						}()

@@ -73,7 +73,7 @@ func chartJob(t *testing.T, files map[string]string, objects ...runtime.Object) 
 		t.Fatal(err)
 	}
 	j.before = &findings{}
-	if err := errors.Join(j.claim(t.Context()), j.gather(t.Context())); err != nil {
+	if err := errors.Join(j.lock(t.Context()), j.gather(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	return b, j, c
@@ -106,7 +106,7 @@ func TestChart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := newInstaller(t, Options{}).recall(b.Cluster, j.c, left)
+		second, err := newInstaller(t, Options{}).fromJournal(b.Cluster, j.c, left)
 		if err != nil {
 			t.Fatal(err)
 		}

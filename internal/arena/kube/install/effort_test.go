@@ -53,7 +53,7 @@ func TestEffort(t *testing.T) {
 		{Chart: &chartRecord{Definitions: make([]corev1.ObjectReference, 2), Objects: make([]corev1.ObjectReference, 5), HookObjects: make([]corev1.ObjectReference, 1)}},
 		{Labels: &labelsRecord{}},
 	}
-	if err := j.claim(t.Context()); err != nil {
+	if err := j.lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	got, err := in.Effort(t.Context(), b.Cluster)

@@ -29,6 +29,6 @@ func FuzzReadJournal(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, _ = in.recall(b.Cluster, product(contender.Leftovers{}), l) // an error is fine
+		_, _ = in.fromJournal(b.Cluster, product(contender.Leftovers{}), l) // an error is fine
 	})
 }

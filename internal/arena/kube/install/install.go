@@ -130,7 +130,7 @@ func (i *Installer) Install(ctx context.Context, cl *kube.Cluster, c *contender.
 	if err := i.Check(ctx, cl); err != nil {
 		return err
 	}
-	if err := i.vacate(ctx, cl); err != nil {
+	if err := i.removeExisting(ctx, cl); err != nil {
 		return err
 	}
 	begin := time.Now()
@@ -142,7 +142,7 @@ func (i *Installer) Install(ctx context.Context, cl *kube.Cluster, c *contender.
 	for _, p := range pods {
 		i.olderPods[p.UID] = true
 	}
-	if err := j.claim(ctx); err != nil {
+	if err := j.lock(ctx); err != nil {
 		return err
 	}
 	if err := j.begin(ctx); err != nil {
@@ -164,9 +164,9 @@ func (i *Installer) Install(ctx context.Context, cl *kube.Cluster, c *contender.
 	return nil
 }
 
-// vacate returns an error if a contender is installed. Before that, it tries once more to
+// removeExisting returns an error if a contender is installed. Before that, it tries once more to
 // uninstall a contender that this process could not uninstall.
-func (i *Installer) vacate(ctx context.Context, cl *kube.Cluster) error {
+func (i *Installer) removeExisting(ctx context.Context, cl *kube.Cluster) error {
 	left, err := i.loadJournal(ctx, cl)
 	switch {
 	case err != nil || left == nil:
@@ -207,7 +207,7 @@ func (i *Installer) Uninstall(ctx context.Context, cl *kube.Cluster, c *contende
 	if left == nil || left.By != i.id || left.Contender != c.ID {
 		return nil // never begun, or installed by another process
 	}
-	j, err := i.recall(cl, c, left)
+	j, err := i.fromJournal(cl, c, left)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (i *Installer) Clean(ctx context.Context, cl *kube.Cluster, all []*contende
 	if err := i.checkClean(ctx, cl, left); err != nil {
 		return "", err
 	}
-	j, err := i.recall(cl, c, left)
+	j, err := i.fromJournal(cl, c, left)
 	if err != nil {
 		return "", err
 	}
@@ -325,8 +325,8 @@ func (i *Installer) job(cl *kube.Cluster, c *contender.Contender) (*job, error) 
 	}, nil
 }
 
-// recall returns the job of an installation by its journal.
-func (i *Installer) recall(cl *kube.Cluster, c *contender.Contender, left *journal) (*job, error) {
+// fromJournal returns the job of an installation by its journal.
+func (i *Installer) fromJournal(cl *kube.Cluster, c *contender.Contender, left *journal) (*job, error) {
 	earlier := *i
 	earlier.o.Versions = left.Versions
 	earlier.o.PullPolicy = cmp.Or(i.o.PullPolicy, left.PullPolicy)
@@ -389,7 +389,7 @@ func (j *job) checkNothingLeft(ctx context.Context, before *findings) error {
 		}
 		changes := after.changes(before)
 		if len(changes) == 0 {
-			for _, text := range after.unproven(before) {
+			for _, text := range after.unverifiedNodes(before) {
 				j.o.Log("%s", text)
 			}
 			return nil

@@ -109,9 +109,9 @@ func readJournal(r io.Reader) (*journal, error) {
 	return &l, nil
 }
 
-// claim makes the journal. If several processes try, only the first succeeds; the others
+// lock makes the journal. If several processes try, only the first succeeds; the others
 // get an *arena.Unsupported.
-func (j *job) claim(ctx context.Context) error {
+func (j *job) lock(ctx context.Context) error {
 	if err := j.ensureNamespace(ctx); err != nil {
 		return err
 	}

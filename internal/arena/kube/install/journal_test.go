@@ -122,7 +122,7 @@ func TestUninstallRefused(t *testing.T) {
 				err := in.Uninstall(t.Context(), b.Cluster, c)
 				wantError(t, err, tt.want)
 				if err != nil { // the next installation begins with taking it off
-					if err := in.vacate(t.Context(), b.Cluster); err != nil {
+					if err := in.removeExisting(t.Context(), b.Cluster); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -167,7 +167,7 @@ func TestClaim(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return j.claim(t.Context())
+		return j.lock(t.Context())
 	}
 	if err := errors.Join(claim(first), claim(first)); err != nil { // once more after an answer that was lost
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestRecall(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.left.Versions, tt.left.Before = contender.VersionSets()[0], before
 			b := newBed([]runtime.Object{nodeOf("a", "10.0.0.1", "", nil)})
-			j, err := newInstaller(t, tt.o).recall(b.Cluster, product(contender.Leftovers{}), &tt.left)
+			j, err := newInstaller(t, tt.o).fromJournal(b.Cluster, product(contender.Leftovers{}), &tt.left)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +236,7 @@ func TestJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.before = &findings{Cluster: []string{"Namespace default"}}
-	if err := errors.Join(j.claim(t.Context()), j.write(t.Context())); err != nil {
+	if err := errors.Join(j.lock(t.Context()), j.write(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	got, err := in.loadJournal(t.Context(), b.Cluster)
@@ -298,7 +298,7 @@ func TestJournalSpecimen(t *testing.T) {
 		if again, err := json.MarshalIndent(left, "", "  "); err != nil || string(again)+"\n" != string(text) {
 			t.Errorf("%v: the specimen is written as\n%s", err, again)
 		}
-		j, err := in.recall(b.Cluster, product(contender.Leftovers{}), left)
+		j, err := in.fromJournal(b.Cluster, product(contender.Leftovers{}), left)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -382,7 +382,7 @@ func TestTakeOffWithoutFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.before = &findings{}
-	if err := errors.Join(j.claim(t.Context()), j.write(t.Context())); err != nil {
+	if err := errors.Join(j.lock(t.Context()), j.write(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	second := newInstaller(t, Options{})
@@ -391,7 +391,7 @@ func TestTakeOffWithoutFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j, err = second.recall(b.Cluster, c, left); err != nil {
+	if j, err = second.fromJournal(b.Cluster, c, left); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.steps[0].undo(t.Context(), j); err != nil {

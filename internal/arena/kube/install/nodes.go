@@ -185,9 +185,9 @@ func (f *findings) changes(before *findings) []string {
 	return changes
 }
 
-// unproven says of which nodes it is not known that they are as before: those that have gone
+// unverifiedNodes says of which nodes it is not known that they are as before: those that have gone
 // since, and those that have joined.
-func (f *findings) unproven(before *findings) []string {
+func (f *findings) unverifiedNodes(before *findings) []string {
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(before.Nodes)) {
 		if f.Nodes[name] == nil {

@@ -127,7 +127,7 @@ func TestBeyondBefore(t *testing.T) {
 	if diff := cmp.Diff([]string{"Namespace kube-flannel", "a: interface cni0"}, after.changes(before)); diff != "" {
 		t.Error(diff)
 	}
-	if said := after.unproven(before); len(said) != 2 || !strings.Contains(said[0], "node away is not there") || !strings.Contains(said[1], "node new has joined") {
+	if said := after.unverifiedNodes(before); len(said) != 2 || !strings.Contains(said[0], "node away is not there") || !strings.Contains(said[1], "node new has joined") {
 		t.Errorf("said %q", said)
 	}
 }

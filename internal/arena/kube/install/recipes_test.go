@@ -102,7 +102,7 @@ func checkStep(t *testing.T, j *job, n int, s contender.Step, local map[string][
 		}
 		t.Logf("step %d: %d objects of %s", n, len(objects), s.Manifest.URL)
 	case s.Namespace != nil, s.Object != nil, s.Secret != nil:
-		if _, err := stepOf(s).(making).objects(ctx, j); err != nil {
+		if _, err := stepOf(s).(createStep).objects(ctx, j); err != nil {
 			t.Fatal(err)
 		}
 	case s.Patch != nil:

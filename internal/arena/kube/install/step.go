@@ -26,13 +26,13 @@ type step interface {
 func stepOf(s contender.Step) step {
 	switch a := s.Action().(type) {
 	case *contender.KubeNamespace:
-		return making{namespaceStep{a}}
+		return createStep{namespaceStep{a}}
 	case *contender.Manifest:
-		return making{manifestStep{a}}
+		return createStep{manifestStep{a}}
 	case contender.RawObject:
-		return making{objectStep{a}}
+		return createStep{objectStep{a}}
 	case *contender.Secret:
-		return making{secretStep{a}}
+		return createStep{secretStep{a}}
 	case *contender.NodeLabels:
 		return labelsStep{a}
 	case *contender.Chart:
@@ -87,20 +87,20 @@ func (s *stepRecord) undo(ctx context.Context, j *job) error {
 	return nil
 }
 
-// maker lists the objects that a step makes, before the step makes them.
-type maker interface {
+// creator lists the objects that a step makes, before the step makes them.
+type creator interface {
 	objects(ctx context.Context, j *job) ([]*unstructured.Unstructured, error)
 }
 
-// making is the step that makes the objects of a maker.
-type making struct{ maker }
+// createStep is the step that makes the objects of a creator.
+type createStep struct{ creator }
 
-func (m making) gather(ctx context.Context, j *job) (*stepRecord, error) {
+func (m createStep) gather(ctx context.Context, j *job) (*stepRecord, error) {
 	objects, err := m.objects(ctx, j)
 	return &stepRecord{Objects: referencesTo(inOrder(objects))}, err
 }
 
-func (m making) do(ctx context.Context, j *job) error {
+func (m createStep) do(ctx context.Context, j *job) error {
 	objects, err := m.objects(ctx, j)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // manifestStep makes a file's objects.
 type manifestStep struct{ *contender.Manifest }
 
-// objects implements maker: it reads the manifest and makes the recipe's replacements.
+// objects implements creator: it reads the manifest and makes the recipe's replacements.
 func (s manifestStep) objects(ctx context.Context, j *job) ([]*unstructured.Unstructured, error) {
 	expand := func(text string) (string, error) {
 		return contender.Expand(text, func(name string) (string, error) { return j.facts.get(ctx, name) })

@@ -37,7 +37,7 @@ var Flanneld = wire.Transport{
 		first := f.Nodes[0]
 		etcd := netip.AddrPortFrom(first.Addr.Addr(), 2379)
 		url := "http://" + etcd.String()
-		store, err := first.Daemon(host.Command{Aside: true, Argv: []string{
+		store, err := first.Daemon(host.Command{OffMeasuredCPUs: true, Argv: []string{
 			"etcd", "--data-dir", filepath.Join(first.Dir, "etcd"), "--log-outputs", "stderr", "--logger", "zap",
 			"--listen-client-urls", url, "--advertise-client-urls", url, "--listen-peer-urls", "http://127.0.0.1:2380",
 		}})
