@@ -108,12 +108,15 @@ func runRun(c *cobra.Command, f *runFlags) error {
 		return err
 	}
 	f.from(c)
-	clusters, err := f.clusters()
+	list, err := f.clusters()
+	if err == nil && len(list) == 1 {
+		list, err = f.kernels(c)
+	}
 	if err != nil {
 		return err
 	}
 	var jobs []*run.Job
-	for _, one := range clusters {
+	for _, one := range list {
 		if err := one.Check(); err != nil {
 			return err
 		}
@@ -131,7 +134,10 @@ func runRun(c *cobra.Command, f *runFlags) error {
 	if f.plan {
 		return nil
 	}
-	return leadAll(c, clusters, jobs)
+	if len(list) > 1 && f.Arena != run.Kube {
+		return leadKernels(c, f.Out, list, jobs)
+	}
+	return leadClusters(c, list, jobs)
 }
 
 // from completes the request with what the command line is and has set.

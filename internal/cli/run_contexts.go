@@ -47,9 +47,9 @@ func (f *runFlags) clusters() ([]*runFlags, error) {
 	return all, nil
 }
 
-// leadAll measures one cluster after the other, and compares two by their ratios to the
+// leadClusters measures one cluster after the other, and compares two by their ratios to the
 // nodes' own network, which both have.
-func leadAll(c *cobra.Command, clusters []*runFlags, jobs []*run.Job) error {
+func leadClusters(c *cobra.Command, clusters []*runFlags, jobs []*run.Job) error {
 	for i, job := range jobs {
 		f := clusters[i]
 		if len(jobs) > 1 {

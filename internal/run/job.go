@@ -119,12 +119,12 @@ func (j *Job) Lead(ctx context.Context, out io.Writer) error {
 	if lost := new(lostError); errors.As(err, lost) {
 		return exit.With(exit.Code(err), fmt.Errorf("%w; %w", err, j.request.sealed(dir)))
 	}
-	return errors.Join(err, writeReport(dir, err == nil, out))
+	return errors.Join(err, WriteReport(dir, err == nil, out))
 }
 
-// writeReport prints the table and writes the page of the run in dir. complete says that
+// WriteReport prints the table and writes the page of the run in dir. complete says that
 // nothing interrupted the run.
-func writeReport(dir string, complete bool, out io.Writer) error {
+func WriteReport(dir string, complete bool, out io.Writer) error {
 	rec, err := result.Load(dir)
 	if err != nil {
 		return err

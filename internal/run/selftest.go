@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -52,6 +53,9 @@ func SelfTest(ctx context.Context, f *Request) (*selftest.Result, error) {
 	}
 	bed, err := SelfTestVerb().In(ctx, f, task)
 	if err != nil {
+		return nil, err
+	}
+	if err := WriteReport(f.Out, false, io.Discard); err != nil {
 		return nil, err
 	}
 	rec, err := result.Load(f.Out)

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -52,6 +53,9 @@ func (b *Bench) Run(ctx context.Context) (*tune.Judgement, error) {
 	f.LeastRounds = tune.MinRounds(len(variants) * len(task.Plan.Steps) * tune.FiguresOfStep)
 	if _, err := Verb().In(ctx, f, task); err != nil {
 		return nil, b.withJournal(err)
+	}
+	if err := run.WriteReport(f.Out, false, io.Discard); err != nil { // the effects follow; the run's own table would repeat them
+		return nil, err
 	}
 	rec, err := result.Load(f.Out)
 	if err != nil {
