@@ -159,6 +159,27 @@ var someCPU = []string{
 	result.CPUPerGbit, result.CPUPerRequest, result.CPUPerPacket,
 }
 
+// Without an image of its own a run takes one with a shell that the nodes have, and carries
+// itself into the pods; a suite's own programs give way to this one's.
+func TestKubeRunWithoutImage(t *testing.T) {
+	leavesNothing(t)
+	r := &runCmd{dir: filepath.Join(t.TempDir(), "run")}
+	r.Cmd = exec.CommandContext(t.Context(), program, slices.Concat([]string{"run", "--out", r.dir}, clusterArgs(t), brief)...)
+	r.Stdout, r.Stderr = &r.stdout, &r.stderr
+	rec := r.measured(t)
+	if image := rec.Run.Environment["kube.image"]; !strings.Contains(image, "busybox") {
+		t.Errorf("image %q: %s", image, r.stderr.String())
+	}
+	if n := len(steps(rec)); n != 4 {
+		t.Errorf("%d samples, want 4: 2 contenders, 2 steps", n)
+	}
+	for _, s := range steps(rec) {
+		if len(s.Metrics) == 0 {
+			t.Errorf("%s %s: no figures: %v", s.Contender, s.Step, s.Reasons)
+		}
+	}
+}
+
 // A run that is killed leaves what clean finds, and goes on where it was.
 func TestKubeKilled(t *testing.T) {
 	leavesNothing(t)
@@ -254,6 +275,7 @@ func TestKubeRefusals(t *testing.T) {
 		want string
 	}{
 		"unknown node":            {[]string{"--nodes", "no-such-node,other"}, exit.WrongUsage, `unknown node "no-such-node"`},
+		"image without a shell":   {[]string{"--image", "docker.io/library/none:1"}, exit.Unsupported, "shell"},
 		"image that is not there": {[]string{"--image", "cnibench.invalid/none:1"}, exit.Unsupported, "cnibench.invalid/none:1"},
 		"another's contender":     {[]string{"--contenders", "calico-vxlan"}, exit.Unsupported, "--install"},
 		"no scratch cluster":      {[]string{"--install", "--contenders", "calico-vxlan"}, exit.Unsupported, "scratch"},

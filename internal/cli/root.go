@@ -56,6 +56,10 @@ but a gate failed or no sample was valid.`),
 		SilenceErrors: true,
 	}
 	if cmdutil.IsPlugin() {
+		root.Long = strings.TrimSpace(`
+  kubectl cnibench run --max-rate 500M   what the pod network costs: pods beside the nodes' own network, 5 minutes
+  kubectl cnibench check mtu             whether large packets cross whole; check policy: whether policies hold
+  kubectl cnibench run --plan            what a run would send and make; nothing is installed, all goes at the end`)
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl cnibench"}
 	}
 	root.SetFlagErrorFunc(flagMistake)
@@ -85,6 +89,12 @@ but a gate failed or no sample was valid.`),
 		}
 		return text.Unknown("command", args[0], names)
 	}
-	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	root.RunE = func(c *cobra.Command, _ []string) error {
+		if cmdutil.IsPlugin() {
+			c.Println("  " + root.Long + "\n\nkubectl cnibench --help lists all commands.")
+			return nil
+		}
+		return c.Help()
+	}
 	return root
 }

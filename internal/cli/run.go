@@ -48,8 +48,8 @@ and a baseline of its own.`),
   cnibench run --suite latency --rates auto --mtu 9000 --line-rate 10G
   cnibench run --study 2016
   cnibench run --cni-conf mynet.conflist --contenders host,custom
-  cnibench run --arena kube --image registry.example/cnibench:1.0
-  cnibench run --arena kube --context old,new --image registry.example/cnibench:1.0
+  cnibench run --arena kube --max-rate 500M
+  cnibench run --arena kube --context old,new
   cnibench run --resume cnibench-run-20260102-030405`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runRun(c, f) },

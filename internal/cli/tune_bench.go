@@ -42,14 +42,14 @@ steering, which need the network devices of a guest: --nic).
 With --arena kube they are made on the nodes of a cluster, by a privileged pod on each and
 through the node's journal of tune apply, and taken back after each measurement. Pods have
 network namespaces of their own, which stay as they are. Was it killed, take the settings
-back with: cnibench tune revert --arena kube --privileged --image IMAGE
+back with: cnibench tune revert --arena kube --privileged
 
 Nothing stays applied. cnibench report DIR shows the run again.`),
 		Example: `  cnibench tune bench --contender calico-vxlan offloads
   cnibench tune bench --contender flannel-vxlan --profile study-2016 --rounds 10
   cnibench tune bench --contender calico-ipip offloads --arena microvm
   cnibench tune bench --contender host irq rps rfs --arena microvm --nic e1000
-  cnibench tune bench --arena kube --privileged --image IMAGE rps rings --step dts
+  cnibench tune bench --arena kube --privileged rps rings --step dts
   cnibench tune bench --contender host --step dts --sysctl net.ipv4.tcp_rmem=4096,4096,4096`,
 		RunE: func(c *cobra.Command, args []string) error { return runTuneBench(c, &f, args) },
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,6 +76,9 @@ func (j *Job) loadResumed() error {
 	if err := checkOwner(f.Resume); err != nil {
 		return err
 	}
+	if _, err := os.Stat(filepath.Join(f.Resume, "run.json")); errors.Is(err, fs.ErrNotExist) {
+		return exit.Usage("%s: there is nothing to resume: a run writes run.json before its first round, and this is no folder of a run, or was ended sooner; start the run again", f.Resume)
+	}
 	rec, err := result.Load(f.Resume)
 	if err != nil {
 		return err
@@ -101,6 +105,9 @@ func (j *Job) loadResumed() error {
 func (j *Job) Lead(ctx context.Context, out io.Writer) error {
 	if err := j.checkTrust(); err != nil {
 		return err
+	}
+	if j.request.Arena == Kube {
+		logInfo("%s", j.announcement())
 	}
 	for _, why := range j.request.uncapped {
 		console.Logger(os.Stderr).Warn("step left out: it can't be held to --max-rate", "step", why)

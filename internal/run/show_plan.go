@@ -143,3 +143,20 @@ func wrapped(s string) string {
 	}
 	return strings.Join(append(lines, line), "\n            ")
 }
+
+// announcement says what a run in a cluster sends between which nodes and for how long,
+// before its first packet.
+func (j *Job) announcement() string {
+	names, _ := j.planned()
+	p := j.Plan
+	p.Rounds = cmp.Or(p.Rounds, analysis.RoundsForContenders(len(names)))
+	var steps []string
+	for _, s := range p.Steps {
+		steps = append(steps, s.ID+": "+j.peak(s))
+	}
+	text := fmt.Sprintf("load goes between two nodes (%s), %s, %s a step and contender: %s", nodesText(j.request), roundsText(&p), p.Duration.Duration(), strings.Join(steps, "; "))
+	if !j.request.Given[maxRateFlag] {
+		text += "; --max-rate 500M holds every step to that"
+	}
+	return text
+}

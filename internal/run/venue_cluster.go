@@ -164,21 +164,34 @@ func (k *clusterVenue) Footprint() string {
 	text := fmt.Sprintf(`In the cluster, for the time of the run:
   Namespace    %s, %s-…, with Pod Security level "privileged", which host networking needs
   Pods         in it, on each of two nodes (%s): one in the pod network, one in the node's; %s
-  Image        %s, no token mounted; they end by themselves within two minutes of a run that was killed
-  Lease        one, named cnibench, renewed every 10 s: cnibench clean leaves a run alone that renews it
+  Image        %s no token mounted; they end by themselves half a minute after a run was killed
+  Lease        one, named cnibench, renewed every 5 s: cnibench clean leaves a run alone that renews it
   Services     one %s with its EndpointSlice where a step's path is service, and as many more as --services says
   Ports        while a step runs: TCP and UDP from 5201 and 19765, TCP 7000, 8080, 8443, 2121, 2222, 21200 to 21207
   Rights       cnibench rbac prints them; cnibench clean --arena kube removes what a killed run has left
-`, namespaces, flags.Namespace, nodesText(k.request), privilege, flags.Image, flags.Service)
+`, namespaces, flags.Namespace, nodesText(k.request), privilege, imageText(flags), flags.Service)
 	if flags.Install {
 		text += "  Pod network  REMOVED AND REPLACED, once for each contender and round: --install is for scratch clusters\n"
 	}
 	return text
 }
 
+// imageText says what the pods run.
+func imageText(k *Cluster) string {
+	if k.Image == "" {
+		return "one with a shell that the nodes have or can pull; cnibench itself is carried into the pods' memory (3 MB each);"
+	}
+	return k.Image + ","
+}
+
 func nodesText(f *Request) string {
-	if f.Given["nodes"] {
+	switch {
+	case f.Given["nodes"]:
 		return f.Nodes
+	case f.Given["pod"]:
+		return "that of pod " + f.Cluster.Pod + ", and another"
+	case f.Given["node-label"]:
+		return "the first two that are ready and have the label " + f.Cluster.NodeLabel
 	}
 	return "the first two that are ready"
 }

@@ -152,9 +152,19 @@ func (cl leftovers) checkUnused(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ended, err := cl.ended(ctx, list)
+	if err != nil {
+		return err
+	}
+	if len(ended) > 0 {
+		cl.Options.log("removing what a run had left that was killed: %s", strings.Join(ended, ", "))
+		if err := cl.removeNamespaces(ctx, ended...); err != nil {
+			return err
+		}
+	}
 	var names []string
 	for _, n := range list {
-		if n.DeletionTimestamp == nil {
+		if n.DeletionTimestamp == nil && !slices.Contains(ended, n.Name) {
 			names = append(names, fmt.Sprintf("%s (made at %s by the cluster's clock)", n.Name, n.CreationTimestamp.UTC().Format(time.RFC3339)))
 		}
 	}
@@ -165,6 +175,34 @@ func (cl leftovers) checkUnused(ctx context.Context) error {
 		Reason: "an earlier run has left, or another one has just made: " + strings.Join(names, ", "),
 		Remedy: "wait for the run that is under way, or remove what was left with: cnibench clean --arena kube",
 	}
+}
+
+// ended returns the namespaces of runs whose pods have all ended by themselves: nobody has
+// kept them, so that those runs were killed. What an installer has left stays.
+func (cl leftovers) ended(ctx context.Context, list []corev1.Namespace) ([]string, error) {
+	pods := map[string][]corev1.Pod{}
+	for _, n := range list {
+		some, err := cl.pods(ctx, n.Name)
+		if err != nil {
+			return nil, err
+		}
+		run := n.Labels[labelRun]
+		pods[run] = append(pods[run], some...)
+	}
+	var names []string
+	for _, n := range list {
+		if n.DeletionTimestamp == nil && cl.Options.Install == nil && allEnded(pods[n.Labels[labelRun]]) {
+			names = append(names, n.Name)
+		}
+	}
+	return names, nil
+}
+
+// allEnded reports whether there are pods and none runs or will run.
+func allEnded(pods []corev1.Pod) bool {
+	return len(pods) > 0 && !slices.ContainsFunc(pods, func(p corev1.Pod) bool {
+		return p.Status.Phase != corev1.PodFailed && p.Status.Phase != corev1.PodSucceeded
+	})
 }
 
 // namespaces returns the namespaces of all runs.

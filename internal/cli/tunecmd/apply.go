@@ -30,7 +30,7 @@ earlier stay applied. A reboot undoes everything except the profile of tuned; tu
 --export prints files that last.`,
 		Example: `  cnibench tune apply --profile latency
   cnibench tune apply rps rfs --set rfs.flows=30000
-  cnibench tune apply --arena kube --privileged --image IMAGE --nodes worker-a,worker-b slow-start-idle`,
+  cnibench tune apply --arena kube --privileged --nodes worker-a,worker-b slow-start-idle`,
 		RunE: func(c *cobra.Command, args []string) error { return runTuneApply(c, &f, args) },
 	}
 	f.Choose(c)
