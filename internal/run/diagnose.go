@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/diagnose"
@@ -19,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/linux"
 	"github.com/cnibench/cnibench/internal/strictyaml"
+	"github.com/cnibench/cnibench/internal/sysmon"
 	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -48,6 +51,9 @@ func Diagnose(ctx context.Context, f *Request, d Diagnosis, show func(*diagnose.
 		if _, err := unit.ParseBitRate(f.MaxRate); err != nil {
 			return exit.Usage("--max-rate: %w", err)
 		}
+	}
+	if d.Prove && f.Arena == Kube && !f.Cluster.Privileged {
+		return exit.Usage("--prove: changes settings of nodes and pods and changes them back, for which they need --privileged; add it, or leave --prove out")
 	}
 	usual := "flannel-vxlan"
 	if f.Arena == Kube {
@@ -107,6 +113,9 @@ func measureCase(ctx context.Context, in *Inside, d Diagnosis) (found *diagnose.
 	if err != nil {
 		return nil, err
 	}
+	if cluster, ok := venue.(*clusterVenue); ok && d.Prove { // settings are tried on the nodes and in the pods
+		cluster.Options.OnNodes, cluster.Options.NetAdmin = true, true
+	}
 	opened, err := venue.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -126,6 +135,13 @@ func measureCase(ctx context.Context, in *Inside, d Diagnosis) (found *diagnose.
 		return nil, err
 	}
 	o := measure.Options{Exe: opened.Exe, MaxRate: rate, UnderLoad: d.UnderLoad, Prove: d.Prove || venue.Traits().ThisMachine, Cycles: d.Cycles, Progress: progress, Seed: uint64(time.Now().UnixNano())}
+	if cluster, ok := opened.Arena.(*kube.Arena); ok {
+		o.Name, o.Names = cluster.RealName, []string{clusterName}
+		o.OwnMachine, o.Journal = true, clusterJournal
+		o.Machine = func(ctx context.Context, node arena.Endpoint) (*agent.Client, error) {
+			return agent.Start(ctx, onMachine{node}, opened.Exe, map[string]string{"endpoint": node.Name()}, sysmon.ScopeNode)
+		}
+	}
 	found, err = measure.Measure(ctx, network, o)
 	if ctx.Err() != nil {
 		return nil, errors.New("interrupted")
@@ -135,6 +151,22 @@ func measureCase(ctx context.Context, in *Inside, d Diagnosis) (found *diagnose.
 	}
 	found.Arena, found.Contender = opened.Arena.Name(), c.ID
 	return found, nil
+}
+
+const (
+	// clusterName is looked up in a cluster's DNS.
+	clusterName = "kubernetes.default.svc.cluster.local."
+	// clusterJournal is the folder of the journal on a cluster's nodes: that of tune for root.
+	clusterJournal = "/var/lib/cnibench"
+)
+
+// onMachine starts this program in the mount namespace of the pod's node, where the
+// journal of its settings is.
+type onMachine struct{ arena.Endpoint }
+
+func (m onMachine) Start(ctx context.Context, c host.Command) (host.Process, error) {
+	c.Argv = append([]string{c.Argv[0], "agent", "on-node", "--"}, c.Argv[1:]...)
+	return m.Endpoint.Start(ctx, c)
 }
 
 // Planted is a fault of the confusion matrix: commands that plant it in a lab, and what

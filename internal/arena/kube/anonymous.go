@@ -33,3 +33,15 @@ func (a *Arena) Anonymous(text string) string {
 	}
 	return text
 }
+
+// RealName returns the cluster's own name of a node, or of the node of a pod with the pod's:
+// "worker-a" for "node1", "worker-a pod1" for "node1-pod1".
+func (a *Arena) RealName(endpoint string) string {
+	node, pod, _ := strings.Cut(endpoint, "-")
+	for _, n := range a.list {
+		if n.name == node {
+			return strings.TrimSpace(n.realName + " " + pod)
+		}
+	}
+	return endpoint
+}

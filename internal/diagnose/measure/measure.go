@@ -12,6 +12,8 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -75,14 +77,15 @@ func (e *end) at(port uint16) netip.AddrPort { return netip.AddrPortFrom(e.Addr(
 // session is a measurement under way.
 type session struct {
 	Options
-	network arena.Network
-	nodes   [2]*end
-	pods    [2]*end
-	beside  *end // the second pod of the first node; nil: none
-	others  []*end
-	c       *diagnose.Case
-	random  *rand.Rand
-	jobs    []*job
+	network  arena.Network
+	nodes    [2]*end
+	pods     [2]*end
+	beside   *end // the second pod of the first node; nil: none
+	others   []*end
+	hostless *arena.Unsupported // why nobody may be in the nodes' own network; nil: one may
+	c        *diagnose.Case
+	random   *rand.Rand
+	jobs     []*job
 }
 
 // Measure measures and returns the case, also an incomplete one beside an error that says
@@ -128,6 +131,12 @@ func (s *session) find(ctx context.Context) error {
 		s.beside = &end{Endpoint: near.Server, pod: true}
 	} else if arena.AsUnsupported(err) == nil {
 		return err
+	}
+	if _, err := s.network.Pair(ctx, arena.PathHost); err != nil { // what passes for a node is a pod
+		if s.hostless = arena.AsUnsupported(err); s.hostless == nil {
+			return err
+		}
+		s.c.Unseen = append(s.c.Unseen, diagnose.Unseen{ID: "host-too", Why: s.hostless.Reason, Remedy: s.hostless.Remedy})
 	}
 	for _, n := range s.network.Nodes() { // compared, not measured
 		if n.Name() != s.nodes[0].Name() && n.Name() != s.nodes[1].Name() {
@@ -303,6 +312,8 @@ func (s *session) sizes(ctx context.Context) error {
 		ends := s.nodes
 		if kind == diagnose.PodPod {
 			ends = s.pods
+		} else if s.hostless != nil {
+			continue
 		}
 		for _, back := range []bool{false, true} {
 			from, to := ends[0], ends[1]
@@ -385,6 +396,10 @@ func (s *session) lookups(ctx context.Context) error {
 	if len(s.Names) == 0 {
 		return nil
 	}
+	if !s.hasClusterDNS() {
+		s.c.Unseen = append(s.c.Unseen, diagnose.Unseen{ID: "dns-slow", Why: "the pods' resolv.conf names no DNS of a cluster"})
+		return nil
+	}
 	s.Progress("DNS")
 	for _, name := range s.Names {
 		got, err := s.pods[0].agent.Lookup(ctx, agent.Lookups{Name: name, Count: 20, Server: s.Server})
@@ -397,6 +412,17 @@ func (s *session) lookups(ctx context.Context) error {
 			diagnose.P50: got.P50, diagnose.MaxTime: got.Max, diagnose.Late: got.Late, diagnose.Failed: got.Failed, diagnose.Queries: got.Queries}}
 	}
 	return nil
+}
+
+// hasClusterDNS says that the first pod's resolver is that of a cluster: it searches the
+// domain of Services.
+func (s *session) hasClusterDNS() bool {
+	for _, snap := range s.c.Snapshots {
+		if snap.Endpoint == s.pods[0].name && snap.Resolver != nil {
+			return slices.ContainsFunc(snap.Resolver.Search, func(domain string) bool { return strings.HasPrefix(domain, "svc.") })
+		}
+	}
+	return false
 }
 
 // journal returns the folder of the journal at the endpoint.

@@ -57,7 +57,9 @@ func (s *session) plan(ctx context.Context) error {
 			{diagnose.Host, s.nodes[a], s.nodes[b]}, {diagnose.PodPod, s.pods[a], s.pods[b]},
 			{diagnose.NodePod, s.nodes[a], s.pods[b]}, {diagnose.PodNode, s.pods[a], s.nodes[b]},
 		} {
-			s.rung(rung.kind, back, rung.from, rung.to)
+			if s.hostless == nil || rung.kind == diagnose.PodPod {
+				s.rung(rung.kind, back, rung.from, rung.to)
+			}
 		}
 	}
 	if s.beside != nil {
