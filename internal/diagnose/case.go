@@ -351,6 +351,9 @@ type Hop struct {
 // size returns bytes per packet.
 func (h Hop) size() float64 { return h.Bytes / max(1, h.Packets) }
 
+// minBulk is the least that must arrive to tell the devices of a path by it, bytes.
+const minBulk = 1 << 20
+
 // hops returns the devices that carried the path's bulk from its sender to its receiver,
 // at the endpoints given: those with at least half of the bytes of the busiest.
 func (c *Case) hops(p *Path, endpoints ...string) (list []Hop) {
@@ -359,6 +362,14 @@ func (c *Case) hops(p *Path, endpoints ...string) (list []Hop) {
 	}
 	probe := p.Probes[Bulk]
 	most := probe.Figures[Goodput] / 8 * probe.Seconds
+	if most < minBulk { // next to nothing arrived: what was sent tells the way
+		most = 0
+		for key, v := range probe.Counters[p.From] {
+			if strings.HasPrefix(key, "node_network_transmit_bytes{") && !strings.Contains(key, `"lo"`) {
+				most = max(most, v)
+			}
+		}
+	}
 	for _, endpoint := range endpoints {
 		counters := probe.Counters[endpoint]
 		for _, d := range c.snapshot(endpoint).Devices {

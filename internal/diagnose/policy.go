@@ -24,8 +24,8 @@ func policy() Cause {
 						Evidence: []Evidence{{"connections that failed", percent(failed), c.direction(back)}, {"policies", strings.Join(c.Policies, ", "), "the cluster"}}}}}
 				}
 			}
-			if len(c.Policies) == 0 {
-				return Answer{Excluded: "no policy selects the pods"}
+			if made, ok := c.figure(PodPod, false, Connect, Failed); !ok || made >= 0.9 {
+				return Answer{}
 			}
 			return Answer{Excluded: "connections from pod to pod are made"}
 		},

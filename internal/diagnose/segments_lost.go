@@ -17,6 +17,11 @@ func segmentsLost() Cause {
 				if !ok {
 					return Answer{}
 				}
+				if c.stalls(PodPod, back) { // TCP got nowhere, so that little was sent again
+					again = 1
+				}
+				sent, _ := c.figure(PodPod, back, Bulk, Retransmits)
+				goodput, _ := c.figure(PodPod, back, Bulk, Goodput)
 				small, _ := c.figure(PodPod, back, Small, Loss)
 				large, hasLarge := c.figure(PodPod, back, Large, Loss)
 				host, _ := c.figure(Host, back, Bulk, Retransmits)
@@ -30,12 +35,13 @@ func segmentsLost() Cause {
 				}
 				p := c.locate(back, func(kind string) (bool, bool) {
 					v, ok := c.figure(kind, back, Bulk, Retransmits)
-					return v >= max(leastLoss, again/4), ok
+					return v >= max(leastLoss, again/4) || c.stalls(kind, back), ok
 				})
 				x := Claim{State: Supported, Node: p.node, Direction: c.direction(back), Explains: 0.9,
 					Text: fmt.Sprintf("segments larger than the MTU are lost %s, small packets are not; the nodes' own traffic is unharmed", c.of(p, back)),
 					Evidence: []Evidence{
-						{"segments sent again", percent(again), c.direction(back)},
+						{"goodput of pods", bitrate(goodput), c.direction(back)},
+						{"segments sent again", percent(sent), c.direction(back)},
 						{"datagrams of the MTU's size lost", percent(large), c.direction(back)},
 						{"rungs", p.rungs, c.direction(back)},
 					},
@@ -49,13 +55,21 @@ func segmentsLost() Cause {
 				if d := c.sender(pod, back); d != "" {
 					x.setting = &Setting{Endpoint: pod, What: "tx-tcp-segmentation, tx-generic-segmentation of " + d + " off", Back: back,
 						Changes: []Change{{"feature", d + " tx-tcp-segmentation", "off"}, {"feature", d + " tx-generic-segmentation", "off"}}}
-					x.Next = fmt.Sprintf("On %s: ethtool -K DEVICE tso off gso off for the device that forwards; nft list ruleset | grep -n length", either(p.node, "both nodes"))
 				}
+				x.Next = fmt.Sprintf("On %s: ethtool -K DEVICE tso off gso off for the device that forwards; nft list ruleset | grep -n length", either(p.node, "both nodes"))
 				a.Claims = append(a.Claims, x)
 			}
 			return a
 		},
 	}
+}
+
+// stalls says that bulk hardly moves on the path, while it was allowed a hundred times more
+// or nodes send that much.
+func (c *Case) stalls(kind string, back bool) bool {
+	got, ok := c.figure(kind, back, Bulk, Goodput)
+	own, ok2 := c.figure(Host, back, Bulk, Goodput)
+	return ok && ok2 && got < 0.01*own
 }
 
 // sender returns the device by which the pod sends.
