@@ -264,6 +264,10 @@ fuzz: ## every fuzz target for fuzztime=10s; part=K/N is each Nth of them from t
 fuzz-today: ## the fuzz targets whose turn it is: a tenth of them, a minute each
 	@$(MAKE) --no-print-directory fuzz fuzztime=1m part=$$((10#$$(date +%j) % 10))/10
 
+.PHONY: bench-diagnose
+bench-diagnose: build ## what diagnose finds of faults that are planted in the lab, and of sound networks (docs/diagnose.md)
+	@go run ./tools/diagnosebench $(flags)
+
 .PHONY: bench-load
 bench-load: setup-bench-load build ## how accurate and how fast the load engine is, beside other load generators (docs/accuracy.md)
 	@scripts/bench-load $(flags)

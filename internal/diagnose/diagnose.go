@@ -8,6 +8,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/stat"
@@ -145,6 +146,9 @@ func Settings(c *Case) (list []Setting) {
 	return list
 }
 
+// maxRatio is the largest ratio of two slices.
+const maxRatio = 1000
+
 // leastEffect is the least by which a setting must move a figure to be a cause.
 const leastEffect = 0.05
 
@@ -268,8 +272,9 @@ func (t *Trial) effect() (first *Effect, decided bool) {
 			continue
 		}
 		ratios := make([]float64, len(f.With))
+		least := slices.Max(slices.Concat(f.With, f.Without)) / maxRatio // slices in which nothing arrived
 		for i := range ratios {
-			ratios[i] = f.With[i] / f.Without[i]
+			ratios[i] = max(f.With[i], least) / max(f.Without[i], least, math.SmallestNonzeroFloat64)
 		}
 		s := stat.PairedShift(ratios, 0.95)
 		e := &Effect{Metric: f.Metric, Without: stat.Median(f.Without), With: stat.Median(f.With), Ratio: s.Ratio}

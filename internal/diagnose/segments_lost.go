@@ -35,7 +35,7 @@ func segmentsLost() Cause {
 				}
 				p := c.locate(back, func(kind string) (bool, bool) {
 					v, ok := c.figure(kind, back, Bulk, Retransmits)
-					return v >= max(leastLoss, again/4) || c.stalls(kind, back), ok
+					return v >= max(2*leastLoss, min(again, 0.15)/4) || c.stalls(kind, back), ok
 				})
 				x := Claim{State: Supported, Node: p.node, Direction: c.direction(back), Explains: 0.9,
 					Text: fmt.Sprintf("segments larger than the MTU are lost %s, small packets are not; the nodes' own traffic is unharmed", c.of(p, back)),

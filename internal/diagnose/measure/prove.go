@@ -14,6 +14,9 @@ import (
 const (
 	trialPairs = 8 // of slices, with and without
 	maxTrials  = 3
+
+	// heldShare is the share of the allowed rate from which on bulk was held to it.
+	heldShare = 0.85
 )
 
 // prove changes the settings that the case's claims name, one claim after the other.
@@ -28,7 +31,7 @@ func (s *session) prove(ctx context.Context) error {
 			return errors.Join(ctx.Err(), err)
 		}
 		if err != nil {
-			s.c.Unseen = append(s.c.Unseen, diagnose.Unseen{ID: setting.Cause, Why: fmt.Sprintf("%s at %s was not tried: %v", setting.What, setting.Endpoint, err)})
+			s.c.Unseen = append(s.c.Unseen, diagnose.Unseen{ID: setting.Cause, Why: fmt.Sprintf("%s at %s proved nothing: %v", setting.What, setting.Endpoint, err)})
 			continue
 		}
 		s.c.Trials = append(s.c.Trials, t)
@@ -89,6 +92,9 @@ func (s *session) try(ctx context.Context, setting diagnose.Setting) (t diagnose
 				goodput.Without, again.Without = append(goodput.Without, bits), append(again.Without, lost)
 			}
 		}
+	}
+	if rate := float64(s.MaxRate); rate > 0 && slices.Min(goodput.Without) > heldShare*rate && slices.Min(goodput.With) > heldShare*rate {
+		return t, fmt.Errorf("bulk reached the %v that it was held to with and without it, so nothing could move; give a higher --max-rate", s.MaxRate)
 	}
 	t.Figures = []diagnose.TrialFigure{goodput}
 	if !slices.Contains(again.Without, 0) {
