@@ -194,7 +194,7 @@ func nextStep(e *analysis.Evidence, next string, f analysis.Finding) string {
 		again = "cnibench run"
 	}
 	return strings.NewReplacer("{again}", again+arena, "{arena}", arena,
-		"{run}", cmp.Or(e.Run.ID, "DIR"), "{rounds}", strconv.Itoa(max(e.RoundsWanted(), e.Rounds()+1)),
+		"{run}", cmp.Or(e.Run.ID, "DIR"), "{rounds}", strconv.Itoa(max(e.RoundsWanted(), e.Rounds()+1, stat.NeedsForInterval(e.Opt.Confidence))),
 		"{contender}", cmp.Or(f.Contender, "supported"), "{step}", cmp.Or(f.Step, "STEP")).Replace(next)
 }
 
