@@ -55,12 +55,13 @@ func Screen(nodes []Node, figures []Figure) []Suspect {
 }
 
 // observations returns the figures of one network and metric on the scale of badness. Figures
-// of a sender that was late itself, and what cannot be such a figure, are left out.
+// of a sender that was late itself (a packet's size needs no clock), and what cannot be such a
+// figure, are left out.
 func observations(path string, m Metric, figures []Figure) []observation {
 	var out []observation
 	for _, f := range figures {
 		v, ok := f.Values[m]
-		if !ok || f.Path != path || f.Late || math.IsNaN(v) || math.IsInf(v, 0) {
+		if !ok || f.Path != path || f.Late && m != MTU || math.IsNaN(v) || math.IsInf(v, 0) {
 			continue
 		}
 		if v < 0 || v == 0 && m != Loss {

@@ -2,13 +2,17 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/linux"
+	"github.com/cnibench/cnibench/internal/mesh/measure"
 )
 
 // upNetwork is a contender's network that is up for a task whose agents do all of the work.
@@ -20,17 +24,16 @@ type upNetwork struct {
 
 // bringUp brings the contender's network up. In a lab agents may use all CPUs unless the user
 // said otherwise: the lab would bind them to one. The caller takes the network down.
-func (in *Inside) bringUp(ctx context.Context, id string) (*upNetwork, error) {
-	venue := in.Venue
-	if venue.Traits().ThisMachine && !in.Request.Given["cpus"] {
-		f := *in.Request
+func bringUp(ctx context.Context, venue Venue, id string) (*upNetwork, error) {
+	if l, ok := venue.(*labVenue); ok && !l.request.Given["cpus"] {
+		f := *l.request
 		all := strings.ReplaceAll(linux.FormatCPUs(lab.CPUs()), ",", "+")
 		f.CPUs = fmt.Sprintf("client=%s,server=%s,rest=%s", all, all, all)
 		options, err := f.labOptions(lab.CPUs())
 		if err != nil {
 			return nil, err
 		}
-		venue = newLab(&f, options, in.Guest)
+		venue = newLab(&f, options, l.guest)
 	}
 	catalogue, err := LoadCatalogue(venue.Own()...)
 	if err != nil {
@@ -52,4 +55,52 @@ func (in *Inside) bringUp(ctx context.Context, id string) (*upNetwork, error) {
 		return nil, fmt.Errorf("%s does not come up: %w", c.ID, err)
 	}
 	return &upNetwork{Opened: opened, Network: network, contender: c}, nil
+}
+
+// Ends are agents on every node of a network, and in a pod on it.
+type Ends struct {
+	measure.Network
+	// Close ends the agents and removes what was made for them.
+	Close func(ctx context.Context) error
+}
+
+// Ends implements Venue: the contender's network comes up for the agents.
+func (p *labVenue) Ends(ctx context.Context, id string) (*Ends, error) {
+	up, err := bringUp(ctx, p, id)
+	if err != nil {
+		return nil, err
+	}
+	s := &check.Subject{Contender: up.contender, Network: up.Network, Exe: up.Exe}
+	return &Ends{
+		Network: measure.Of(up.Network, s.Agent),
+		Close: func(ctx context.Context) error {
+			s.Close()
+			return up.Network.Down(ctx)
+		},
+	}, nil
+}
+
+// Ends implements Venue: pods on every node that the request chooses, in the cluster's own
+// pod network and, where the cluster allows it, in the nodes' network.
+func (k *clusterVenue) Ends(ctx context.Context, id string) (*Ends, error) {
+	if id != kube.ThisClusterID {
+		return nil, fmt.Errorf("contender %s: every node is measured in the cluster's own pod network alone; leave --contender out", id)
+	}
+	pods, err := kube.OpenPods(ctx, k.Options, kube.Wanted{Host: true, Pod: true})
+	if err != nil {
+		return nil, KubeError(err)
+	}
+	e := &Ends{Close: pods.Close, Network: measure.Network{Agent: pods.Agent}}
+	if pods.NoHost != nil {
+		logInfo("no pod may use the nodes' network, so only the pods' is measured: %v", pods.NoHost)
+	}
+	for _, n := range pods.Nodes {
+		labels := map[string]string{"kernel": n.Info.KernelVersion, "os": n.Info.OSImage, "architecture": n.Info.Architecture, "role": n.Role}
+		e.Add(n.RealName, n.Zone, labels, n.Host, n.Pod)
+	}
+	if len(e.Nodes) < 2 {
+		return nil, errors.Join(&arena.Unsupported{Reason: "pods can run on one node only", Remedy: "a mesh needs two nodes at least, and three to blame one"},
+			pods.Close(context.WithoutCancel(ctx)))
+	}
+	return e, nil
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/mesh"
 	"github.com/cnibench/cnibench/internal/mesh/measure"
@@ -70,13 +69,11 @@ func measureMesh(ctx context.Context, in *Inside, task MeshTask) (r *mesh.Report
 	bar := console.NewProgress(os.Stderr, 100)
 	defer bar.Done()
 	bar.Step(0, 100, task.Contender+" comes up", 0)
-	up, err := in.bringUp(ctx, task.Contender)
+	ends, err := in.Venue.Ends(ctx, task.Contender)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, up.Network.Down(context.WithoutCancel(ctx))) }()
-	subject := &check.Subject{Contender: up.contender, Network: up.Network, Exe: up.Exe}
-	defer subject.Close()
+	defer func() { err = errors.Join(err, ends.Close(context.WithoutCancel(ctx))) }()
 	o := measure.Default
 	o.Limits.Rate, o.Seed = float64(task.Rate), task.Seed
 	if in.Venue.Traits().ThisMachine { // the nodes share its CPUs
@@ -86,7 +83,7 @@ func measureMesh(ctx context.Context, in *Inside, task MeshTask) (r *mesh.Report
 		o.Matchings = 0
 	}
 	o.Progress = func(done float64, text string) { bar.Step(int(100*done), 100, text, 0) }
-	r, err = measure.Run(ctx, subject, nil, o)
+	r, err = measure.Run(ctx, ends.Network, o)
 	if ctx.Err() != nil {
 		return nil, errors.New("interrupted")
 	}

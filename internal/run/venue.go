@@ -22,6 +22,9 @@ type Venue interface {
 	carry(ctx context.Context, verb AnyVerb, h *handOver) (*answer, error)
 	// Open makes the arena. It must be called in a task.
 	Open(ctx context.Context) (*Opened, error)
+	// Ends starts agents on every node and in a pod on it, of the contender's network. It must
+	// be called in a task.
+	Ends(ctx context.Context, contender string) (*Ends, error)
 	// Own are the contenders of the venue beside the catalogue's. Open may fill in
 	// what only the arena knows of them.
 	Own() []*contender.Contender

@@ -1,7 +1,7 @@
 // Package measure carries out what package mesh plans on a network that is up: it starts an
 // agent on every node and in a pod on every node, has them measure round trips, losses, packet
-// sizes and bursts, and hands the figures to mesh. It sees the network only through arena.Network
-// and agents, so that it serves every arena, and decides nothing about blame. Next: light.go and
+// sizes and bursts, and hands the figures to mesh. It sees the network only through arena
+// endpoints and agents, so that it serves every arena, and decides nothing about blame. Next: light.go and
 // bursts.go.
 package measure
 
@@ -12,13 +12,13 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/mesh"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -41,13 +41,45 @@ type Options struct {
 // Default are the options of a cluster whose nodes are machines of their own.
 var Default = Options{Matchings: 4, Limits: mesh.DefaultLimits, Probes: 300, Rate: 1000, Senders: 10}
 
+// Network is a network whose nodes and pods can be asked.
+type Network struct {
+	Nodes []mesh.Node
+	Host  []arena.Endpoint // by node; nil where the nodes' network may not be used
+	Pod   []arena.Endpoint // by node; nil where there is no pod
+	// Agent returns the agent at an endpoint, started when first asked for.
+	Agent func(ctx context.Context, e arena.Endpoint) (*agent.Client, error)
+}
+
+// Add adds a node.
+func (n *Network) Add(name, zone string, labels map[string]string, host, pod arena.Endpoint) {
+	n.Nodes = append(n.Nodes, mesh.Node{Name: name, Zone: zone, Labels: labels})
+	n.Host, n.Pod = append(n.Host, host), append(n.Pod, pod)
+}
+
+// Of returns the network's nodes, each with the first pod on it.
+func Of(net arena.Network, start func(ctx context.Context, e arena.Endpoint) (*agent.Client, error)) Network {
+	var one sync.Mutex // start may keep a list of agents
+	out := Network{Agent: func(ctx context.Context, e arena.Endpoint) (*agent.Client, error) {
+		one.Lock()
+		defer one.Unlock()
+		return start(ctx, e)
+	}}
+	for _, n := range net.Nodes() {
+		var pod arena.Endpoint
+		if p := slices.IndexFunc(net.Pods(), func(e arena.Endpoint) bool { return e.Node() == n.Name() }); p >= 0 {
+			pod = net.Pods()[p]
+		}
+		out.Add(n.Name(), "", nil, n, pod)
+	}
+	return out
+}
+
 // meter is a mesh that is being measured.
 type meter struct {
 	Options
-	subject *check.Subject
-	nodes   []mesh.Node
-	rng     *rand.Rand
-	ends    map[string][]end // by path and node
+	nodes []mesh.Node
+	rng   *rand.Rand
+	ends  map[string][]end // by path and node
 }
 
 // end is an endpoint with its agent and what it serves.
@@ -59,14 +91,13 @@ type end struct {
 	mtu      int // bytes, of the endpoint's interface
 }
 
-// Run measures the mesh. nodes are the network's, in its order, with their zones and labels; nil
-// takes the names only.
-func Run(ctx context.Context, subject *check.Subject, nodes []mesh.Node, o Options) (*mesh.Report, error) {
-	m := &meter{Options: o, subject: subject, nodes: nodes, rng: rand.New(rand.NewPCG(o.Seed, 0x6d657368)), ends: map[string][]end{}}
+// Run measures the mesh.
+func Run(ctx context.Context, net Network, o Options) (*mesh.Report, error) {
+	m := &meter{Options: o, nodes: net.Nodes, rng: rand.New(rand.NewPCG(o.Seed, 0x6d657368)), ends: map[string][]end{}}
 	if m.Progress == nil {
 		m.Progress = func(float64, string) {}
 	}
-	if err := m.start(ctx); err != nil {
+	if err := m.start(ctx, net); err != nil {
 		return nil, err
 	}
 	m.Progress(0.05, "round trips and packet sizes")
@@ -100,50 +131,46 @@ func Run(ctx context.Context, subject *check.Subject, nodes []mesh.Node, o Optio
 	return r, nil
 }
 
-// start starts an agent at every node and at the first pod on it. A node without a pod is
-// measured on the nodes' network only.
-func (m *meter) start(ctx context.Context) error {
-	net := m.subject.Network
-	machines := net.Nodes()
-	if m.nodes == nil {
-		for _, n := range machines {
-			m.nodes = append(m.nodes, mesh.Node{Name: n.Name()})
-		}
-	}
-	for _, path := range []string{mesh.Host, mesh.Pod} {
-		m.ends[path] = make([]end, len(machines))
-		for i, n := range machines {
-			if path == mesh.Host {
-				m.ends[path][i].endpoint = n
-				continue
-			}
-			if p := slices.IndexFunc(net.Pods(), func(e arena.Endpoint) bool { return e.Node() == n.Name() }); p >= 0 {
-				m.ends[path][i].endpoint = net.Pods()[p]
+// start starts an agent at every end. A node without a pod is measured on the nodes' network
+// only, and the other way round.
+func (m *meter) start(ctx context.Context, net Network) error {
+	for path, list := range map[string][]arena.Endpoint{mesh.Host: net.Host, mesh.Pod: net.Pod} {
+		ends := make([]end, len(list))
+		m.ends[path] = ends
+		group, together := errgroup.WithContext(ctx)
+		group.SetLimit(max(1, m.Senders))
+		for i, e := range list {
+			if e != nil {
+				group.Go(func() (err error) {
+					ends[i], err = open(ctx, together, net, e)
+					return err
+				})
 			}
 		}
-		for i := range m.ends[path] {
-			e := &m.ends[path][i]
-			if e.endpoint == nil {
-				continue
-			}
-			var err error
-			if e.agent, err = m.subject.Agent(ctx, e.endpoint); err != nil {
-				return err
-			}
-			if e.ports, err = e.agent.ServeTraffic(ctx, e.endpoint.Addr()); err != nil {
-				return err
-			}
-			if e.echo, err = m.subject.Echo(ctx, e.endpoint); err != nil {
-				return err
-			}
-			hello, err := e.agent.Hello(ctx, e.endpoint.Addr())
-			if err != nil {
-				return err
-			}
-			e.mtu = hello.MTU
+		if err := group.Wait(); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// open starts the agent at an endpoint, which lives as long as life, and what it serves.
+func open(life, ctx context.Context, net Network, at arena.Endpoint) (e end, err error) {
+	e.endpoint = at
+	if e.agent, err = net.Agent(life, at); err != nil {
+		return e, err
+	}
+	if e.ports, err = e.agent.ServeTraffic(ctx, at.Addr()); err != nil {
+		return e, err
+	}
+	port, err := e.agent.Echo(ctx, at.Addr())
+	if err != nil {
+		return e, err
+	}
+	e.echo = netip.AddrPortFrom(at.Addr(), port)
+	hello, err := e.agent.Hello(ctx, at.Addr())
+	e.mtu = hello.MTU
+	return e, err
 }
 
 // at returns an end, and false if the node has none on that network.
