@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/diagnose"
 	"github.com/cnibench/cnibench/internal/tune"
@@ -37,7 +38,12 @@ type trial struct {
 	machine *tune.Machine
 	journal *tune.Journal
 	mark    int
+	expiry  *time.Timer
 }
+
+// maxTrial is how long a trial holds: longer than a slice and shorter than anybody notices.
+// A client that was killed does not end the agent at once.
+const maxTrial = 10 * time.Second
 
 // Try sets values at the endpoint. After an error nothing is changed.
 func (c *Client) Try(ctx context.Context, t Try) error {
@@ -65,7 +71,15 @@ func (s *server) try(ctx context.Context, t Try) (none, error) {
 	if err != nil {
 		return none{}, err
 	}
-	s.trial = &trial{m, j, j.Mark()}
+	current := &trial{machine: m, journal: j, mark: j.Mark()}
+	s.trial = current
+	current.expiry = time.AfterFunc(maxTrial, func() {
+		s.trialMu.Lock()
+		defer s.trialMu.Unlock()
+		if s.trial == current {
+			_ = s.takeBack(context.Background()) // what is left is in the journal
+		}
+	})
 	if err := s.trial.set(ctx, t.Changes); err != nil {
 		return none{}, errors.Join(err, s.takeBack(ctx))
 	}
@@ -106,6 +120,7 @@ func (s *server) untry(ctx context.Context, _ none) (none, error) {
 func (s *server) takeBack(ctx context.Context) error {
 	t := s.trial
 	s.trial = nil
+	t.expiry.Stop()
 	return errors.Join(tune.RevertTo(ctx, t.machine, t.journal, t.mark), t.journal.Close())
 }
 
