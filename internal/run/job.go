@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 
@@ -115,6 +116,11 @@ func (j *Job) Lead(ctx context.Context, out io.Writer) error {
 	if err := j.request.checkGuestKernel(ctx); err != nil {
 		return err
 	}
+	// The process that measures ends by the first signal. Later ones must not end this one
+	// while it reports what was measured.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, lab.EndSignals()...)
+	defer signal.Stop(signals)
 	dir := j.request.Out
 	_, err := MeasureVerb().In(ctx, j.request, j.Measurement)
 	if _, missing := os.Stat(filepath.Join(dir, "run.json")); missing != nil {
