@@ -30,7 +30,7 @@ const (
 
 var (
 	began      = time.Date(2026, 3, 14, 9, 15, 0, 0, time.UTC)
-	contenders = []string{"host", contender}
+	contenders = []string{"host", contender, "calico-vxlan"}
 	steps      = []result.Step{{ID: "idle", Workload: "idle", Path: "pod"}, {ID: "dts", Workload: "tcp_stream", Path: "pod"}, {ID: "http-350", Workload: "http_rate", Path: "pod"}}
 	nodes      = []string{"node1", "node2"}
 )

@@ -24,7 +24,7 @@ func flagGroups() []flagGroup {
 	return []flagGroup{
 		{"What", "", []string{
 			"study", "scale", "suite", "step", "steps", "set", "contenders", "contender", "baseline", "profile", "sysctl", "machine", "nic",
-			"arena", "nodes", "mtu", "line-rate", "services", "rates", "rates-from", "max-rate", "check", "case", "hold", "packages", "cache", "force", "plan", "config", "under-load",
+			"arena", "nodes", "mtu", "line-rate", "services", "rates", "rates-from", "max-rate", "check", "case", "hold", "packages", "cache", "force", "plan", "config", "under-load", "all",
 		}},
 		{"How long", "", []string{"rounds", "until", "max-time", "duration", "warmup", "slice", "seed", "cycles"}},
 		{"Lab (--arena auto, lab or microvm)", "lab: ", nil},
