@@ -8,18 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/kube"
-	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/diagnose"
 	"github.com/cnibench/cnibench/internal/diagnose/measure"
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/linux"
 	"github.com/cnibench/cnibench/internal/strictyaml"
 	"github.com/cnibench/cnibench/internal/sysmon"
 	"github.com/cnibench/cnibench/internal/text"
@@ -88,68 +85,42 @@ func DiagnoseVerb() Verb[Diagnosis, *diagnose.Case] {
 }
 
 func measureCase(ctx context.Context, in *Inside, d Diagnosis) (found *diagnose.Case, err error) {
-	venue := in.Venue
-	if venue.Traits().ThisMachine && !in.Request.Given["cpus"] { // agents do all of the work, and the lab would bind them to one CPU
-		f := *in.Request
-		all := strings.ReplaceAll(linux.FormatCPUs(lab.CPUs()), ",", "+")
-		f.CPUs = fmt.Sprintf("client=%s,server=%s,rest=%s", all, all, all)
-		options, err := f.labOptions(lab.CPUs())
-		if err != nil {
-			return nil, err
-		}
-		venue = newLab(&f, options, in.Guest)
-	}
 	rate := unit.BitRate(0)
 	if in.Request.MaxRate != "" {
 		if rate, err = unit.ParseBitRate(in.Request.MaxRate); err != nil {
 			return nil, err
 		}
 	}
-	catalogue, err := LoadCatalogue(venue.Own()...)
-	if err != nil {
-		return nil, err
-	}
-	c, err := catalogue.Contender(d.Contender)
-	if err != nil {
-		return nil, err
-	}
-	if cluster, ok := venue.(*clusterVenue); ok && d.Prove { // settings are tried on the nodes and in the pods
+	if cluster, ok := in.Venue.(*clusterVenue); ok && d.Prove { // settings are tried on the nodes and in the pods
 		cluster.Options.OnNodes, cluster.Options.NetAdmin = true, true
-	}
-	opened, err := venue.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := opened.Arena.Supports(ctx, c); err != nil {
-		return nil, err
 	}
 	log := console.Logger(os.Stderr)
 	progress := func(text string) { log.Info(text) }
-	progress(c.ID + " comes up")
-	network, err := opened.Arena.Up(ctx, c, opened.Arena.Variant(c))
+	progress(d.Contender + " comes up")
+	up, err := bringUp(ctx, in.Venue, d.Contender)
 	if err != nil {
-		return nil, fmt.Errorf("%s does not come up: %w", c.ID, err)
-	}
-	defer func() { err = errors.Join(err, network.Down(context.WithoutCancel(ctx))) }()
-	if err := plantFaults(ctx, d.Plant, network); err != nil {
 		return nil, err
 	}
-	o := measure.Options{Exe: opened.Exe, MaxRate: rate, UnderLoad: d.UnderLoad, Prove: d.Prove || venue.Traits().ThisMachine, Cycles: d.Cycles, Progress: progress, Seed: uint64(time.Now().UnixNano())}
-	if cluster, ok := opened.Arena.(*kube.Arena); ok {
+	defer func() { err = errors.Join(err, up.Network.Down(context.WithoutCancel(ctx))) }()
+	if err := plantFaults(ctx, d.Plant, up.Network); err != nil {
+		return nil, err
+	}
+	o := measure.Options{Exe: up.Exe, MaxRate: rate, UnderLoad: d.UnderLoad, Prove: d.Prove || in.Venue.Traits().ThisMachine, Cycles: d.Cycles, Progress: progress, Seed: uint64(time.Now().UnixNano())}
+	if cluster, ok := up.Arena.(*kube.Arena); ok {
 		o.Name, o.Names = cluster.RealName, []string{clusterName}
 		o.OwnMachine, o.Journal = true, clusterJournal
 		o.Machine = func(ctx context.Context, node arena.Endpoint) (*agent.Client, error) {
-			return agent.Start(ctx, onMachine{node}, opened.Exe, map[string]string{"endpoint": node.Name()}, sysmon.ScopeNode)
+			return agent.Start(ctx, onMachine{node}, up.Exe, map[string]string{"endpoint": node.Name()}, sysmon.ScopeNode)
 		}
 	}
-	found, err = measure.Measure(ctx, network, o)
+	found, err = measure.Measure(ctx, up.Network, o)
 	if ctx.Err() != nil {
 		return nil, errors.New("interrupted")
 	}
 	if err != nil {
 		return nil, err
 	}
-	found.Arena, found.Contender = opened.Arena.Name(), c.ID
+	found.Arena, found.Contender = up.Arena.Name(), up.contender.ID
 	return found, nil
 }
 
