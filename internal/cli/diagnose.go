@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/diagnose"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/text"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 func newDiagnoseCmd() *cobra.Command {
@@ -103,7 +104,7 @@ func printDiagnosis(out io.Writer, v *diagnose.Verdict) error {
 			if e.CI != nil {
 				ci = fmt.Sprintf(" (%.2g–%.2g)", e.CI[0], e.CI[1])
 			}
-			line("    changed and changed back: %s %.3g → %.3g, %.2f×%s", e.Metric, e.Without, e.With, e.Ratio, ci)
+			line("    changed and changed back: %s %s → %s, %.2f×%s", e.Metric, effectValue(e.Metric, e.Without), effectValue(e.Metric, e.With), e.Ratio, ci)
 		}
 		line("    → %s", x.Next)
 		line("    %s", x.State)
@@ -126,4 +127,12 @@ func printDiagnosis(out io.Writer, v *diagnose.Verdict) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// effectValue returns a figure of a proof with its unit.
+func effectValue(metric string, v float64) string {
+	if metric == "goodput" {
+		return unit.BitRate(v).String()
+	}
+	return fmt.Sprintf("%.3g", v)
 }
