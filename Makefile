@@ -50,14 +50,17 @@ setup: setup-all ## installs what every contender and suite of the lab and the m
 build: pod-programs ## bin/cnibench, static, with the program for pods of this machine's architecture (pods="amd64 arm64")
 	go build $(build) -o bin/cnibench .
 
-# Of the target build: what it carries into pods. The same program gives the same bytes.
+# Of the target build: what it carries into pods. The same program gives the same bytes, and a
+# file that others compile in is replaced whole, and only by other bytes.
 pods ?= $(shell go env GOHOSTARCH)
 .PHONY: pod-programs
 pod-programs:
 	@mkdir -p bin/pod
 	@for a in $(pods); do \
 		GOOS=linux GOARCH=$$a go build -ldflags "-s -w -X main.version=$(version)" -o bin/pod/$$a ./pod || exit 1; \
-		gzip -9 -n -c bin/pod/$$a >internal/podprogram/programs/linux-$$a.gz || exit 1; \
+		packed=internal/podprogram/programs/linux-$$a.gz; \
+		gzip -9 -n -c bin/pod/$$a >bin/pod/$$a.gz || exit 1; \
+		cmp -s bin/pod/$$a.gz $$packed || { cp bin/pod/$$a.gz $$packed.new && mv $$packed.new $$packed; } || exit 1; \
 	done
 
 .PHONY: image
@@ -297,4 +300,4 @@ $(profiles): setup-%:
 
 .PHONY: clean
 clean: ## what was built; runs stay
-	rm -rf bin internal/podprogram/programs/*.gz
+	rm -rf bin internal/podprogram/programs/*.gz*
