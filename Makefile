@@ -60,7 +60,7 @@ pod-programs:
 		GOOS=linux GOARCH=$$a go build -ldflags "-s -w -X main.version=$(version)" -o bin/pod/$$a ./pod || exit 1; \
 		packed=internal/podprogram/programs/linux-$$a.gz; \
 		gzip -9 -n -c bin/pod/$$a >bin/pod/$$a.gz || exit 1; \
-		cmp -s bin/pod/$$a.gz $$packed || { cp bin/pod/$$a.gz $$packed.new && mv $$packed.new $$packed; } || exit 1; \
+		cmp -s bin/pod/$$a.gz $$packed || { cp bin/pod/$$a.gz bin/pod/$$a.new && mv bin/pod/$$a.new $$packed; } || exit 1; \
 	done
 
 .PHONY: image
