@@ -41,20 +41,27 @@ const DefaultMemory = "4G"
 // Check returns the guest's memory in bytes, or a usage error if a flag has an
 // impossible value.
 func (g *Guest) Check() (memory int64, err error) {
-	text, accel := cmp.Or(g.Memory, DefaultMemory), cmp.Or(g.Accel, vm.AccelAuto)
-	size, err := unit.ParseBytes(text)
+	asked, accel := cmp.Or(g.Memory, DefaultMemory), cmp.Or(g.Accel, vm.AccelAuto)
+	size, err := unit.ParseBytes(asked)
 	if err != nil {
 		return 0, exit.Usage("--%smemory: %v", g.Prefix, err)
 	}
 	switch memory = int64(size); {
 	case memory < 64<<20:
-		return 0, exit.Usage("--%smemory %s: no kernel boots in that; give it 512M or more", g.Prefix, text)
+		return 0, exit.Usage("--%smemory %s: no kernel boots in that; give it 512M or more", g.Prefix, asked)
 	case g.CPUs < 0 || g.CPUs > 255:
 		return 0, exit.Usage("--%scpus %d: want 1 to 255", g.Prefix, g.CPUs)
 	case g.Timeout < 0:
 		return 0, exit.Usage("--timeout %v is negative; give a positive time, or 0 for none", g.Timeout)
 	case accel != vm.AccelAuto && accel != vm.AccelKVM && accel != vm.AccelTCG:
 		return 0, exit.Usage("--accel %q: want auto, kvm or tcg", g.Accel)
+	case len(g.NICs) > vm.MaxNICs:
+		return 0, exit.Usage("a guest has room for %d network devices, not for %d", vm.MaxNICs, len(g.NICs))
+	}
+	for _, model := range g.NICs {
+		if !slices.Contains(vm.NICModels(), model) {
+			return 0, exit.Usage("--nic: %v", text.Unknown("model", model, vm.NICModels()))
+		}
 	}
 	return memory, nil
 }
@@ -66,14 +73,6 @@ func (g *Guest) Config(ctx context.Context, log *slog.Logger) (vm.Config, error)
 	var err error
 	if c.Memory, err = g.Check(); err != nil {
 		return c, err
-	}
-	if len(g.NICs) > vm.MaxNICs {
-		return c, exit.Usage("a guest has room for %d network devices, not for %d", vm.MaxNICs, len(g.NICs))
-	}
-	for _, model := range g.NICs {
-		if !slices.Contains(vm.NICModels(), model) {
-			return c, exit.Usage("--nic: %v", text.Unknown("model", model, vm.NICModels()))
-		}
 	}
 	for _, dir := range g.Share {
 		if dir, err = vm.Shareable(dir); err != nil {
