@@ -32,8 +32,6 @@ type Report struct {
 	Wanted     *Wanted      `json:"rounds_wanted,omitempty"` // nil: the run has them, or can't be repeated
 	Efficiency []Efficiency `json:"efficiency,omitempty"`
 	Fleet      *Fleet       `json:"fleet,omitempty"`
-	// Parts are runs inside this one, whose results stand beside its own.
-	Parts []Part `json:"parts,omitempty"`
 	// Published are the figures of studies beside those of Results; nil if not asked for.
 	Published []PublishedFigure `json:"published,omitempty"`
 	// Agreements compare the order of contenders in this run with that in studies;
@@ -56,8 +54,8 @@ type Report struct {
 	Recommendation *Recommendation `json:"-"` // nil where nothing can be scored
 	Advice         []Advice        `json:"-"` // by scenario, in the order of listings
 
-	// Measured are the contenders, underlays and steps with samples, valid or not, of
-	// the run itself without its parts; Round is 0.
+	// Measured are the contenders, underlays and steps with samples, valid or not;
+	// Round is 0.
 	Measured map[result.Key]bool `json:"-"`
 	// Marks are the verdicts of all samples but those of the set-up, in the order in
 	// which they were sealed.
@@ -66,7 +64,6 @@ type Report struct {
 
 // Mark is the verdict of one sample.
 type Mark struct {
-	Part            string // as of a Result
 	Contender, Step string
 	Round           int
 	Dropped         string // code of the first reason why it does not count; "" for a valid sample
@@ -87,7 +84,6 @@ type RunInfo struct {
 
 // Result is one metric of one contender at one step, over the rounds.
 type Result struct {
-	Part      string  `json:"part,omitempty"` // the part that it belongs to: Dir of one of Report.Parts; "" is the run itself
 	Contender string  `json:"contender"`
 	Kernel    string  `json:"kernel"`
 	Underlay  string  `json:"underlay"`
@@ -157,7 +153,6 @@ type Finding struct {
 	Text      string `json:"text"`            // of at most three places
 	Next      string `json:"next"`            // a command
 	Excluded  bool   `json:"excluded"`        // the samples are not ranked
-	Part      string `json:"part,omitempty"`  // as of a Result
 	Count     int    `json:"count,omitempty"` // in how many places it was found; 0: written by a version that made a finding of each
 	// Places are the contenders and steps concerned, each pair once; none if the finding is
 	// about the run.
@@ -194,7 +189,6 @@ func (f *Finding) Place() string {
 // Curve is the latency of one contender at one step over all valid rounds:
 // percentiles of the merged histogram that have ten values beyond them.
 type Curve struct {
-	Part                              string // as of a Result
 	Contender, Kernel, Underlay, Step string
 	Clock                             string // latency, service_time, send_lag
 	Count                             int64
@@ -212,16 +206,3 @@ const (
 	Warn  = "warn"  // figures that can mislead
 	Error = "error" // figures that are missing or left out
 )
-
-// Part is a run inside another run's directory: the contenders that needed
-// another kernel, with a baseline of their own.
-type Part struct {
-	Dir         string             `json:"dir"` // below the run's directory
-	Arena       string             `json:"arena"`
-	Kernels     []string           `json:"kernels"` // of the part's results
-	Emulated    bool               `json:"emulated"`
-	Environment result.Environment `json:"environment"`
-
-	Plan     result.Plan         `json:"-"`
-	Measured map[result.Key]bool `json:"-"` // as of a Report
-}

@@ -13,7 +13,6 @@ type Recommendation struct {
 	Schema   string   `json:"schema"`
 	Run      string   `json:"run"`
 	Baseline string   `json:"baseline"`
-	Part     string   `json:"part,omitempty"` // as of a Result
 	Kernel   string   `json:"kernel"`
 	Emulated bool     `json:"emulated,omitempty"` // the kernel's CPU
 	Underlay string   `json:"underlay"`
@@ -35,9 +34,9 @@ type Recommendation struct {
 	// Ignored are the criteria with a weight and without a figure.
 	Ignored []string `json:"ignored"`
 	Notes   []string `json:"notes"`
-	// Apart are recommendations for contenders on other kernels or underlays, or in a
-	// part of the run, which can't be ranked with these. Their Lost and Unknown are
-	// empty: this Recommendation's lists name all contenders.
+	// Apart are recommendations for contenders on other kernels or underlays, which
+	// can't be ranked with these. Their Lost and Unknown are empty: this
+	// Recommendation's lists name all contenders.
 	Apart []Recommendation `json:"apart,omitempty"`
 }
 

@@ -3,7 +3,6 @@ package analysis
 // Efficiency is the cost of the traffic of one contender at one step, over the valid
 // rounds.
 type Efficiency struct {
-	Part      string   `json:"part,omitempty"` // as of a Result
 	Contender string   `json:"contender"`
 	Kernel    string   `json:"kernel"`
 	Underlay  string   `json:"underlay"`

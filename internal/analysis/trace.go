@@ -10,7 +10,6 @@ import (
 // Trace is what the recorders of one sample's nodes recorded, second by second. It is made
 // where the run's files are read.
 type Trace struct {
-	Part  string      `json:"-"` // as of a Result
 	Key   result.Key  `json:"-"`
 	Nodes []NodeTrace `json:"nodes"`
 }

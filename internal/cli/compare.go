@@ -38,8 +38,7 @@ With --fail-on 5% the command is a gate and ends with exit code 4
   - when a figure is worse by more than 5 %: its whole interval lies beyond the limit,
     corrected for the number of figures compared;
   - when a planned figure has no valid sample in the new run;
-  - when the new run is incomplete, can't be read whole, or lacks a part under another
-    kernel that the old run has;
+  - when the new run is incomplete or can't be read whole;
   - when the rounds are too few for any figure to fail.
 
 Runs whose conditions differ in what matters (arena, settings, step parameters,

@@ -15,7 +15,7 @@ import (
 // wholeRun makes opt export the run in dir: the values of single rounds and what the nodes
 // recorded. What can't be read is told to log and left out.
 func wholeRun(opt *report.Options, dir string, rec *result.Record, log *slog.Logger) {
-	opt.Samples = []report.Samples{{List: rec.Samples}}
+	opt.Samples = rec.Samples
 	opt.Recordings = func(w io.Writer) (err error) {
 		root, err := os.OpenRoot(dir)
 		if err != nil {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"io"
 	"slices"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/text"
 )
 
@@ -34,12 +32,11 @@ func writeBenchstat(w io.Writer, r *analysis.Report, _ Options) error {
 		}
 	}
 	for _, res := range r.Results {
-		from := layout.Origin(r, res.Part)
 		rec := &benchfmt.Result{
 			Config: []benchfmt.Config{
-				config("suite", r.Run.Suite), config("arena", from.Arena), config("run", r.Run.ID),
+				config("suite", r.Run.Suite), config("arena", r.Run.Arena), config("run", r.Run.ID),
 				config("kernel", res.Kernel), config("underlay", res.Underlay),
-				config("part", cmp.Or(res.Part, "none")), config("emulated", strconv.FormatBool(from.Emulated)),
+				config("emulated", strconv.FormatBool(r.Run.Environment.Emulated())),
 			},
 			Name:  benchfmt.Name(benchName(res.Contender) + "/" + benchWord(res.Step) + "/path=" + benchWord(res.Path)),
 			Iters: 1,

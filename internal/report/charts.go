@@ -245,7 +245,7 @@ func (v *sheet) curves(g *layout.Group, step string) []analysis.Curve {
 		for _, c := range g.Contenders {
 			i := slices.IndexFunc(v.Curves, func(curve analysis.Curve) bool {
 				return curve.Contender == c.ID && curve.Step == step && curve.Clock == clock &&
-					(layout.Site{Part: curve.Part, Kernel: curve.Kernel, Underlay: curve.Underlay}) == g.Site && len(curve.Points) > 0
+					(layout.Site{Kernel: curve.Kernel, Underlay: curve.Underlay}) == g.Site && len(curve.Points) > 0
 			})
 			if i >= 0 {
 				out = append(out, v.Curves[i])

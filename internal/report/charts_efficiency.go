@@ -82,7 +82,7 @@ func (v *sheet) cost(g *layout.Group, step string) string {
 
 func (v *sheet) efficiency(g *layout.Group, contender, step string) *analysis.Efficiency {
 	for i := range v.Efficiency {
-		if e := &v.Efficiency[i]; e.Contender == contender && e.Step == step && (layout.Site{Part: e.Part, Kernel: e.Kernel, Underlay: e.Underlay}) == g.Site {
+		if e := &v.Efficiency[i]; e.Contender == contender && e.Step == step && (layout.Site{Kernel: e.Kernel, Underlay: e.Underlay}) == g.Site {
 			return e
 		}
 	}

@@ -5,12 +5,14 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/compare"
 	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/report/terminal"
+	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -67,13 +69,11 @@ func writeCompareBenchstat(w io.Writer, c *compare.Comparison, opt Options) erro
 		{"old", c.Old, func(c compare.Change) compare.Side { return c.Old }},
 		{"new", c.New, func(c compare.Change) compare.Side { return c.New }},
 	} {
-		r := &analysis.Report{Run: analysis.RunInfo{ID: run.name + ":" + run.ID, Suite: run.Suite, Arena: run.Arena}}
-		for _, p := range run.Parts {
-			r.Parts = append(r.Parts, analysis.Part{Dir: p.Dir, Arena: p.Arena, Emulated: p.Emulated})
-		}
+		r := &analysis.Report{Run: analysis.RunInfo{ID: run.name + ":" + run.ID, Suite: run.Suite, Arena: run.Arena,
+			Environment: result.Environment{result.EmulatedKey: strconv.FormatBool(run.Emulated)}}}
 		for _, change := range c.Changes {
 			r.Results = append(r.Results, analysis.Result{
-				Part: change.Part, Contender: change.Contender, Kernel: change.Kernel, Underlay: change.Underlay, Step: change.Step, Path: change.Path,
+				Contender: change.Contender, Kernel: change.Kernel, Underlay: change.Underlay, Step: change.Step, Path: change.Path,
 				Metric: change.Metric, Unit: change.Unit, Better: change.Better, Values: run.side(change).Values,
 			})
 		}
@@ -220,13 +220,7 @@ type comparePlaces struct{ kernels, underlays, vsBaseline bool }
 
 func placesOf(c *compare.Comparison) comparePlaces {
 	differ := func(property func(compare.Change) string) bool {
-		first := map[string]string{} // by part, because names always contain the part
-		return slices.ContainsFunc(c.Changes, func(x compare.Change) bool {
-			if _, known := first[x.Part]; !known {
-				first[x.Part] = property(x)
-			}
-			return property(x) != first[x.Part]
-		})
+		return slices.ContainsFunc(c.Changes, func(x compare.Change) bool { return property(x) != property(c.Changes[0]) })
 	}
 	return comparePlaces{
 		kernels:    differ(func(c compare.Change) string { return c.Kernel }),
@@ -235,10 +229,7 @@ func placesOf(c *compare.Comparison) comparePlaces {
 	}
 }
 
-func (p comparePlaces) contender(name, part, underlay, kernel string) string {
-	if part != "" {
-		name += " in " + part
-	}
+func (p comparePlaces) contender(name, underlay, kernel string) string {
 	if p.underlays && underlay != "" {
 		name += " @" + underlay
 	}
@@ -250,7 +241,7 @@ func (p comparePlaces) contender(name, part, underlay, kernel string) string {
 
 // missingText says in a sentence which figure is missing.
 func missingText(m compare.Missing, p comparePlaces) string {
-	at := p.contender(m.Contender, m.Part, m.Underlay, "") + " at " + m.Step
+	at := p.contender(m.Contender, m.Underlay, "") + " at " + m.Step
 	if m.Metric != "" {
 		at = layout.MetricLabel(m.Metric) + " of " + at
 	}
@@ -266,10 +257,7 @@ func faultText(f compare.RunFault) string {
 }
 
 func runText(r *compare.Run) string {
-	text := fmt.Sprintf("%s, suite %s, arena %s, %s", r.ID, r.Suite, r.Arena, unit.Plural(r.Rounds, "round"))
-	for _, p := range r.Parts {
-		text += ", with " + p.Dir + layout.Emulated(p.Emulated)
-	}
+	text := fmt.Sprintf("%s, suite %s, arena %s%s, %s", r.ID, r.Suite, r.Arena, layout.Emulated(r.Emulated), unit.Plural(r.Rounds, "round"))
 	if !r.Started.IsZero() {
 		text += ", " + r.Started.UTC().Format("2006-01-02 15:04 MST")
 	}

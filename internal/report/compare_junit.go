@@ -97,7 +97,7 @@ func writeCompareJUnit(w io.Writer, c *compare.Comparison, _ Options) error {
 		case change.Direction == compare.Unknown:
 			test.Skipped = &junitMessage{Message: "too few rounds or requests to judge: " + outcome}
 		}
-		add(suite(places.contender(change.Contender, change.Part, change.Underlay, change.Kernel)), test)
+		add(suite(places.contender(change.Contender, change.Underlay, change.Kernel)), test)
 	}
 	for i, f := range c.Faults {
 		test := junitCase{Name: fmt.Sprint("fault ", i+1), Output: text.SafeLine(faultText(f))}
@@ -120,7 +120,7 @@ func writeCompareJUnit(w io.Writer, c *compare.Comparison, _ Options) error {
 		} else {
 			message.Type, test.Skipped = "", message
 		}
-		add(suite(places.contender(m.Contender, m.Part, m.Underlay, "")), test)
+		add(suite(places.contender(m.Contender, m.Underlay, "")), test)
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err

@@ -66,7 +66,7 @@ func mdChanges(w *bufio.Writer, changes []*compare.Change, places comparePlaces,
 	for _, c := range changes {
 		s := signOf(c, failOn)
 		fmt.Fprintf(w, "| %s %s | %s | %s | %s | %s | %s | %s | %s |\n", s.mark, s.word,
-			md(places.contender(c.Contender, c.Part, c.Underlay, c.Kernel)), md(c.Step), md(layout.MetricLabel(c.Metric)),
+			md(places.contender(c.Contender, c.Underlay, c.Kernel)), md(c.Step), md(layout.MetricLabel(c.Metric)),
 			md(places.side(c, c.Old)), md(places.side(c, c.New)), md(ratio(c)), pText(c.PAdjusted))
 	}
 	w.WriteString("\n")

@@ -72,7 +72,7 @@ func writeChanges(t *terminal.Writer, c *compare.Comparison) {
 		s := signOf(change, c.FailOn)
 		tw.AppendRow(table.Row{
 			t.Paint(s.style, s.mark+" "+s.word),
-			t.Short(places.contender(change.Contender, change.Part, change.Underlay, change.Kernel)) + " " + t.Paint(terminal.Dim, t.Short(change.Step)),
+			t.Short(places.contender(change.Contender, change.Underlay, change.Kernel)) + " " + t.Paint(terminal.Dim, t.Short(change.Step)),
 			layout.MetricLabel(change.Metric),
 			places.side(change, change.Old), places.side(change, change.New), t.Paint(s.style, ratio(change)),
 		})

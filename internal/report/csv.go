@@ -16,7 +16,7 @@ var csvHeader = []string{
 	"contender", "kernel", "underlay", "step", "path", "metric", "unit", "better",
 	"n", "median", "ci_low", "ci_high", "confidence", "values",
 	"vs_baseline_ratio", "vs_baseline_ci_low", "vs_baseline_ci_high", "vs_baseline_p", "tier",
-	"mdd", "rounds_for_5_percent", "ranked", "part", "emulated", "groups",
+	"mdd", "rounds_for_5_percent", "ranked", "emulated", "groups",
 }
 
 // writeCSV writes CSV as in RFC 4180, but with line feeds. Texts are always quoted, numbers
@@ -38,9 +38,8 @@ func writeCSVRows(w io.Writer, r *analysis.Report) error {
 			values[i] = layout.Exact(v)
 		}
 		low, high := bounds(res.CI)
-		from := layout.Origin(r, res.Part)
 		fields := []string{
-			quote(r.Run.ID), quote(from.Arena), quote(r.Run.Suite), quote(r.Baseline),
+			quote(r.Run.ID), quote(r.Run.Arena), quote(r.Run.Suite), quote(r.Baseline),
 			quote(res.Contender), quote(res.Kernel), quote(res.Underlay), quote(res.Step),
 			quote(res.Path), quote(res.Metric), quote(res.Unit), quote(res.Better),
 			strconv.Itoa(res.N), layout.Exact(res.Median), low, high, layout.Exact(res.Confidence), quote(strings.Join(values, " ")),
@@ -61,7 +60,7 @@ func writeCSVRows(w io.Writer, r *analysis.Report) error {
 		if res.RoundsFor5 > 0 {
 			fields[len(fields)-1] = strconv.Itoa(res.RoundsFor5)
 		}
-		fields = append(fields, strconv.FormatBool(res.Ranked), quote(res.Part), strconv.FormatBool(from.Emulated), quote(strings.Join(res.Groups, "")))
+		fields = append(fields, strconv.FormatBool(res.Ranked), strconv.FormatBool(r.Run.Environment.Emulated()), quote(strings.Join(res.Groups, "")))
 		bw.WriteString(strings.Join(fields, ",") + "\n")
 	}
 	return bw.Flush()

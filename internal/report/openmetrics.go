@@ -53,10 +53,7 @@ func (o *openWriter) figures() {
 	r := o.Report
 	if r.Run.ID != "" {
 		fmt.Fprintf(o.Writer, "# TYPE cnibench_run info\n# HELP cnibench_run The run that the other families are of.\n")
-		for _, p := range append([]analysis.Part{layout.Origin(r, "")}, r.Parts...) {
-			labels := []label{{"arena", p.Arena}, {"suite", r.Run.Suite}, {"baseline", r.Baseline}}
-			o.sample("cnibench_run_info", 1, r.Run.Started, o.labels(labels, p.Dir)...)
-		}
+		o.sample("cnibench_run_info", 1, r.Run.Started, o.labels([]label{{"arena", r.Run.Arena}, {"suite", r.Run.Suite}, {"baseline", r.Baseline}})...)
 	}
 	var metrics []string
 	ratios, tiers := false, false
@@ -100,24 +97,22 @@ func (o *openWriter) figures() {
 
 // samples writes a family for each metric of the catalogue and two that say
 // when a sample was taken.
-func (o *openWriter) samples(parts []Samples) {
+func (o *openWriter) samples(list []result.Sample) {
 	each := func(name, unit, help string, valueOf func(result.Sample) (float64, bool)) {
 		first := true
-		for _, part := range parts {
-			for _, s := range part.List {
-				v, known := valueOf(s)
-				if !known || !layout.IsFinite(v) {
-					continue
-				}
-				if first {
-					o.family(name, unit, help)
-					first = false
-				}
-				o.sample(name, v, s.Started, o.labels([]label{
-					{"contender", s.Contender}, {"step", s.Step}, {"path", s.Path}, {"kernel", s.Kernel}, {"underlay", s.Underlay},
-					{"round", strconv.Itoa(s.Round)}, {"verdict", string(s.Verdict)},
-				}, part.Part)...)
+		for _, s := range list {
+			v, known := valueOf(s)
+			if !known || !layout.IsFinite(v) {
+				continue
 			}
+			if first {
+				o.family(name, unit, help)
+				first = false
+			}
+			o.sample(name, v, s.Started, o.labels([]label{
+				{"contender", s.Contender}, {"step", s.Step}, {"path", s.Path}, {"kernel", s.Kernel}, {"underlay", s.Underlay},
+				{"round", strconv.Itoa(s.Round)}, {"verdict", string(s.Verdict)},
+			})...)
 		}
 	}
 	each("cnibench_sample_start_time_seconds", "seconds", "When the step of the sample began, Unix time.", func(s result.Sample) (float64, bool) {
@@ -168,15 +163,12 @@ func (o *openWriter) sample(name string, v float64, at time.Time, labels ...labe
 }
 
 func (o *openWriter) place(r analysis.Result) []label {
-	return o.labels([]label{{"contender", r.Contender}, {"step", r.Step}, {"path", r.Path}, {"kernel", r.Kernel}, {"underlay", r.Underlay}}, r.Part)
+	return o.labels([]label{{"contender", r.Contender}, {"step", r.Step}, {"path", r.Path}, {"kernel", r.Kernel}, {"underlay", r.Underlay}})
 }
 
-// labels adds the labels part and emulated to a list, if they apply.
-func (o *openWriter) labels(list []label, part string) []label {
-	if part != "" {
-		list = append(list, label{"part", part})
-	}
-	if layout.Origin(o.Report, part).Emulated {
+// labels adds the label emulated to a list, if it applies.
+func (o *openWriter) labels(list []label) []label {
+	if o.Run.Environment.Emulated() {
 		list = append(list, label{"emulated", "true"})
 	}
 	return list

@@ -128,12 +128,12 @@ func TestOpenMetricsOfARun(t *testing.T) {
 	at := time.Date(2026, 3, 14, 9, 15, 30, 123456789, time.UTC)
 	r := sample(6)
 	text := write(t, "openmetrics", r, Options{
-		Samples: []Samples{{List: []result.Sample{
+		Samples: []result.Sample{
 			{Contender: "host", Kernel: "6.18.0", Underlay: "switch", Round: 1, Step: "dts", Path: "pod", Started: at, Elapsed: 3,
 				Verdict: result.Valid, Metrics: map[string]float64{"goodput": 17.25e9, "made_up": 1, "cpu_client": math.NaN()}},
 			{Contender: "host", Kernel: "6.18.0", Underlay: "switch", Round: 2, Step: "dts", Path: "pod", Started: at.Add(time.Minute), Elapsed: 3,
 				Verdict: result.Invalid, Metrics: map[string]float64{"goodput": 0}},
-		}}},
+		},
 		Recordings: func(w io.Writer) error {
 			_, err := fmt.Fprint(w, "# TYPE cnibench_x gauge\ncnibench_x{a=\"b\"} 7\n")
 			return err

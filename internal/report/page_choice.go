@@ -128,7 +128,7 @@ func (v *sheet) choice() *choice {
 
 // choiceList arranges the contenders of one kernel and underlay.
 func (v *sheet) choiceList(r *analysis.Recommendation, colors map[string]int, id string) choiceList {
-	l := choiceList{Group: v.GroupPlace(layout.Site{Part: r.Part, Kernel: r.Kernel, Underlay: r.Underlay})}
+	l := choiceList{Group: v.GroupPlace(layout.Site{Kernel: r.Kernel, Underlay: r.Underlay})}
 	for _, w := range r.Weights {
 		l.Criteria = append(l.Criteria, w.Criterion)
 	}

@@ -72,7 +72,7 @@ func (v *sheet) pageData() pageData {
 			d.Metrics = append(d.Metrics, text.SafeLine(layout.MetricLabel(r.Metric)))
 		}
 		row := resultRow{
-			Group: v.GroupPlace(layout.Site{Part: r.Part, Kernel: r.Kernel, Underlay: r.Underlay}), Step: steps[r.Step], Contender: colors[r.Contender], Metric: metrics[r.Metric],
+			Group: v.GroupPlace(layout.Site{Kernel: r.Kernel, Underlay: r.Underlay}), Step: steps[r.Step], Contender: colors[r.Contender], Metric: metrics[r.Metric],
 			Rounds: r.N, Value: layout.Value(r), Interval: layout.Interval(r), Versus: layout.Comparison(r.VsBaseline), Letters: layout.Letters(r), Standing: layout.Standing(r),
 		}
 		if r.Count > 0 {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,12 +12,11 @@ import (
 	"github.com/cnibench/cnibench/internal/text"
 )
 
-// repeatable, guestFlags and clusterFlags are the plan's settings that are flags of the
-// same name. guestFlags are settings of a part that ran in a guest. clusterFlags are
-// settings of a run in a cluster; the plan does not say which cluster.
+// repeatable and clusterFlags are the plan's settings that are flags of the same name.
+// clusterFlags are settings of a run in a cluster; the plan does not say which cluster.
 var (
-	repeatable = []string{"study", "scale", "steps", "rates", "max-rate", "nodes", "underlay", "mtu", "pod-mtu", "line-rate", "offload", "congestion-control", "cpus", "cni-conf", "cni-transport", "check"}
-	guestFlags = []string{"kernel", "modules", "accel", "vm-cpus", "vm-memory"}
+	repeatable = []string{"study", "scale", "steps", "rates", "max-rate", "nodes", "underlay", "mtu", "pod-mtu", "line-rate", "offload", "congestion-control", "cpus", "cni-conf", "cni-transport", "check",
+		"kernel", "modules", "accel", "vm-cpus", "vm-memory"}
 
 	clusterFlags = []string{"image", "pull-policy", "namespace-prefix", "tolerations", "pod-cpu", "pod-memory", "service-kind", "install", "versions"}
 )
@@ -28,24 +26,13 @@ func repeat(r *analysis.Report) string {
 	if len(r.Plan.Contenders) == 0 {
 		return ""
 	}
-	// Contenders that this kernel can't run need a guest again.
-	arena, plans := r.Run.Arena, []result.Plan{r.Plan}
-	for _, p := range r.Parts {
-		arena, plans = "auto", append(plans, p.Plan)
-	}
 	var ids []string
-	guest := map[string]string{} // settings
-	for _, p := range plans {
-		for _, e := range p.Contenders {
-			if !slices.Contains(ids, e.ID) {
-				ids = append(ids, e.ID)
-			}
-		}
-		for _, flag := range guestFlags {
-			guest[flag] = cmp.Or(guest[flag], p.Settings[flag])
+	for _, e := range r.Plan.Contenders {
+		if !slices.Contains(ids, e.ID) {
+			ids = append(ids, e.ID)
 		}
 	}
-	words := []string{"cnibench", "run", "--arena", arena, "--suite", r.Plan.Suite, "--contenders", strings.Join(ids, ","),
+	words := []string{"cnibench", "run", "--arena", r.Run.Arena, "--suite", r.Plan.Suite, "--contenders", strings.Join(ids, ","),
 		"--rounds", fmt.Sprint(r.Plan.Rounds)}
 	if r.Plan.Duration > 0 {
 		words = append(words, "--duration", layout.Exact(float64(r.Plan.Duration))+"s")
@@ -67,11 +54,6 @@ func repeat(r *analysis.Report) string {
 	}
 	for _, flag := range repeatable {
 		if value := r.Plan.Settings[flag]; value != "" {
-			words = append(words, "--"+flag, value)
-		}
-	}
-	for _, flag := range guestFlags {
-		if value := guest[flag]; value != "" {
 			words = append(words, "--"+flag, value)
 		}
 	}

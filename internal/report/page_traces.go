@@ -126,7 +126,7 @@ func (v *sheet) traces(budget int) traces {
 func (v *sheet) traceData(t *analysis.Trace) traceData {
 	d := traceData{Group: -1, Step: v.stepPlace(t.Key.Step), Contender: -1, Round: t.Key.Round, Nodes: []traceNode{}}
 	for i := range v.Groups {
-		if g := &v.Groups[i]; g.Part == t.Part && g.Underlay == t.Key.Underlay {
+		if g := &v.Groups[i]; g.Underlay == t.Key.Underlay {
 			d.Group = i
 			break
 		}
@@ -155,7 +155,7 @@ func (v *sheet) isMiddle(t *analysis.Trace) bool {
 	for _, metric := range result.MainMetrics(result.Traffic, result.Typical) {
 		for i := range v.Results {
 			r := &v.Results[i]
-			if r.Part != t.Part || r.Contender != key.Contender || r.Step != key.Step || r.Underlay != key.Underlay || r.Metric != metric || len(r.Values) != v.Run.Rounds {
+			if r.Contender != key.Contender || r.Step != key.Step || r.Underlay != key.Underlay || r.Metric != metric || len(r.Values) != v.Run.Rounds {
 				continue
 			}
 			sorted := slices.Sorted(slices.Values(r.Values))
@@ -164,7 +164,7 @@ func (v *sheet) isMiddle(t *analysis.Trace) bool {
 	}
 	var rounds []int
 	for i := range v.Traces {
-		if other := v.Traces[i].Key; v.Traces[i].Part == t.Part && other.Contender == key.Contender && other.Step == key.Step && other.Underlay == key.Underlay {
+		if other := v.Traces[i].Key; other.Contender == key.Contender && other.Step == key.Step && other.Underlay == key.Underlay {
 			rounds = append(rounds, other.Round)
 		}
 	}

@@ -61,18 +61,12 @@ type Options struct {
 
 	// For OpenMetrics of a whole run: Samples are the values of single rounds, and
 	// Recordings writes further families after them, without # EOF.
-	Samples    []Samples
+	Samples    []result.Sample
 	Recordings func(io.Writer) error
 }
 
 func (o Options) screen() terminal.Screen {
 	return terminal.Screen{Color: o.Color, Width: o.Width, Wide: o.Wide}
-}
-
-// Samples are the samples of one part of a run.
-type Samples struct {
-	Part string // as of an analysis.Result
-	List []result.Sample
 }
 
 // Write writes r in the named format. A figure in r that is not a finite number is left

@@ -22,7 +22,7 @@ func (r *Run) Title() string { return Title(r.Dir, r.Report.Run.Arena, r.Report.
 // Title names the run in dir among others.
 func Title(dir, arena string, env result.Environment) string {
 	title := fmt.Sprintf("%s: arena %s, kernel %s", dir, arena, env["kernel.release"])
-	if env[result.EmulatedKey] == "true" {
+	if env.Emulated() {
 		title += " on an emulated CPU"
 	}
 	return title

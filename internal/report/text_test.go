@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/report/layout"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 func TestTextFits(t *testing.T) {
@@ -272,5 +274,21 @@ func TestStoppedInItsFirstRound(t *testing.T) {
 	}
 	if md := write(t, "md", r, Options{}); !strings.Contains(md, "1 of 7 rounds can't tell") {
 		t.Errorf("the legend is of seven rounds:\n%s", md)
+	}
+}
+
+// TestNotRunHere: the head of the list counts what is in it.
+func TestNotRunHere(t *testing.T) {
+	contender, step := result.Unsupported{Contender: "vpp", Reason: "no"}, result.Unsupported{Contender: "macvlan", Step: "sts", Reason: "no"}
+	for want, list := range map[string][]result.Unsupported{
+		"1 contender":                   {contender},
+		"2 steps":                       {step, step},
+		"1 contender, 1 step of others": {contender, step},
+	} {
+		r := sample(6)
+		r.Unsupported = list
+		if text := write(t, "text", r, Options{}); !strings.Contains(text, fmt.Sprintf("Not run here (%s)\n", want)) {
+			t.Errorf("%v: the head is not %s", list, want)
+		}
 	}
 }

@@ -226,6 +226,9 @@ type Environment map[string]string
 // EmulatedKey is the environment key that is "true" if the kernel ran on an emulated CPU.
 const EmulatedKey = "arena.emulated"
 
+// Emulated says whether the kernel ran on an emulated CPU.
+func (e Environment) Emulated() bool { return e[EmulatedKey] == "true" }
+
 // Sample is one line of samples.jsonl: the values that one step gave for one
 // contender in one round, with its verdict. It is never changed once sealed.
 type Sample struct {

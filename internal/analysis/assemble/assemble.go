@@ -1,6 +1,5 @@
 // Package assemble puts the report of a run together from the figures, costs
-// and findings, and merges the reports of a run and its parts. It computes no
-// figure itself. Next: assemble.go, then merge.go.
+// and findings. It computes no figure itself. Next: assemble.go.
 package assemble
 
 import (

@@ -36,12 +36,9 @@ type Options struct {
 	// Environment are the environment keys that can explain a difference of figures;
 	// fingerprint.Differences knows them.
 	Environment []string
-	// Parts are the runs' parts. Each is compared with the same part of the other run. The
-	// correction for many tests covers all of them.
-	Parts []PartPair
 	// RepeatsOld and RepeatsNew are repeated runs of either side. If there are any, the values of
 	// a side are its runs' figures, not the values of single rounds, so that intervals
-	// contain the differences between repeated runs. Parts are then ignored.
+	// contain the differences between repeated runs.
 	RepeatsOld, RepeatsNew []*result.Record
 }
 
@@ -77,11 +74,10 @@ type Run struct {
 	Started  time.Time `json:"started"`
 	Suite    string    `json:"suite"`
 	Arena    string    `json:"arena"`
+	Emulated bool      `json:"emulated"` // the CPU
 	Rounds   int       `json:"rounds"`
 	Baseline string    `json:"baseline"`
 	Tool     string    `json:"tool"` // version
-
-	Parts []Part `json:"parts,omitempty"` // that were compared
 }
 
 // RunFault is a part of a run that can't be read or was not measured. Figures may be
@@ -94,7 +90,6 @@ type RunFault struct {
 
 // Change is one metric of one contender at one step in both runs.
 type Change struct {
-	Part      string             `json:"part,omitempty"` // of both runs, as of a Result
 	Contender string             `json:"contender"`
 	Kernel    string             `json:"kernel"` // of the new run
 	Underlay  string             `json:"underlay"`
@@ -142,7 +137,6 @@ const (
 
 // Missing is a figure that one run lacks.
 type Missing struct {
-	Part      string `json:"part,omitempty"` // as of a Result
 	Contender string `json:"contender"`
 	Underlay  string `json:"underlay"`
 	Step      string `json:"step"`
@@ -155,17 +149,11 @@ type Missing struct {
 // Runs compares two runs. Errors: *SelectionError.
 func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 	opt.Options = opt.Complete(&now.Run.Plan)
-	pairs, faults := opt.pairings(old, now)
-	if err := check(opt, pairs); err != nil {
+	p := newPairing(old, now, opt)
+	if err := p.check(); err != nil {
 		return nil, err
 	}
-	p := pairs[0] // gets the changes of all parts, so that one correction covers them
 	p.pair()
-	for _, part := range pairs[1:] {
-		part.pair()
-		p.changes = append(p.changes, analysis.Changed(part.changes, func(c *Change) { c.Part = part.part })...)
-		p.missing = append(p.missing, analysis.Changed(part.missing, func(m *Missing) { m.Part = part.part })...)
-	}
 	if len(p.changes) == 0 {
 		return nil, &SelectionError{Have: append([]string{offers(p.old, "old"), offers(p.now, "new")}, p.whyLeftOut...)}
 	}
@@ -184,31 +172,23 @@ func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 	if expected, inside := c.expected(); expected > 0 {
 		c.Notes = append(c.Notes, fmt.Sprintf("%d of %s lie where another old run's would be, by the spread of the old runs", inside, unit.Plural(expected, "new figure")))
 	}
-	c.Differences, c.Faults = []Difference{}, []RunFault{}
+	c.Differences, c.Faults = []Difference{}, p.faults()
+	c.Notes = append(c.Notes, p.disturbanceNotes()...)
+	environment := append(slices.Clone(opt.Environment), result.EmulatedKey)
 	var vague []string
-	for _, pair := range pairs {
-		for _, e := range slices.Concat(pair.runsOf("new"), pair.repeatsOld) {
-			differ, unknown := differences(pair.old.Run, e.Run, pair.old.Run.Tools(pair.old.Samples), e.Run.Tools(e.Samples), pair.environment)
-			for _, d := range differ {
-				d.Key = pair.withPart(".", d.Key)
-				if !slices.Contains(c.Differences, d) {
-					c.Differences = append(c.Differences, d)
-				}
-			}
-			for _, key := range unknown {
-				if key = pair.withPart(".", key); !slices.Contains(vague, key) {
-					vague = append(vague, key)
-				}
+	for _, e := range slices.Concat(p.runsOf("new"), p.repeatsOld) {
+		differ, unknown := differences(p.old.Run, e.Run, p.old.Run.Tools(p.old.Samples), e.Run.Tools(e.Samples), environment)
+		for _, d := range differ {
+			if !slices.Contains(c.Differences, d) {
+				c.Differences = append(c.Differences, d)
 			}
 		}
-		c.Faults = append(c.Faults, analysis.Changed(pair.faults(), func(f *RunFault) { f.Text = pair.withPart(": ", f.Text) })...)
-		c.Notes = append(c.Notes, pair.disturbanceNotes()...)
-		if pair.part != "" {
-			c.Old.Parts = append(c.Old.Parts, comparedPart(pair.part, pair.old.Run))
-			c.New.Parts = append(c.New.Parts, comparedPart(pair.part, pair.now.Run))
+		for _, key := range unknown {
+			if !slices.Contains(vague, key) {
+				vague = append(vague, key)
+			}
 		}
 	}
-	c.Faults = append(c.Faults, faults...)
 	if opt.FailOn != nil {
 		passed := c.Unable < len(c.Changes) &&
 			!slices.ContainsFunc(c.Changes, func(c Change) bool { return c.Failed }) &&
@@ -240,7 +220,7 @@ func (c *Comparison) expected() (all, inside int) {
 func comparedRun(rec *result.Record) Run {
 	r := analysis.Ended(&rec.Run, rec.Samples)
 	return Run{
-		ID: r.ID, Started: r.Started, Suite: r.Plan.Suite, Arena: r.Arena, Rounds: r.Plan.Rounds, Baseline: r.Baseline, Tool: r.Tool.Version,
+		ID: r.ID, Started: r.Started, Suite: r.Plan.Suite, Arena: r.Arena, Emulated: r.Environment.Emulated(), Rounds: r.Plan.Rounds, Baseline: r.Baseline, Tool: r.Tool.Version,
 	}
 }
 
@@ -398,7 +378,7 @@ func (p *pairing) disturbanceNotes() (notes []string) {
 	for _, from := range []string{"old", "new"} {
 		for i, e := range p.runsOf(from) {
 			if codes := disturbed(e); len(codes) > 0 {
-				notes = append(notes, p.withPart(": ", fmt.Sprintf("the machine was not at rest in %s (%s; its report tells more): what it did there can look like a change", p.runName(from, i), analysis.AndList(codes))))
+				notes = append(notes, fmt.Sprintf("the machine was not at rest in %s (%s; its report tells more): what it did there can look like a change", p.runName(from, i), analysis.AndList(codes)))
 			}
 		}
 	}

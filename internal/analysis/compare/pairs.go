@@ -27,18 +27,27 @@ func (e *SelectionError) Error() string {
 	return fmt.Sprintf("%s %s: neither run has it; they have %s", e.What, e.Name, strings.Join(e.Have, ", "))
 }
 
-// pairing is a comparison of two runs, or of the same part of two runs, while it is made.
+// pairing is a comparison of two runs while it is made.
 type pairing struct {
-	part        string // as of a Result
-	environment []string
-	opt         Options
-	old, now    *analysis.Evidence
-	repeatsOld  []*analysis.Evidence // further runs of either side
-	repeatsNew  []*analysis.Evidence
-	changes     []Change
-	missing     []Missing
-	leftOut     map[string]bool // steps that are not compared because of their rates
-	whyLeftOut  []string
+	opt        Options
+	old, now   *analysis.Evidence
+	repeatsOld []*analysis.Evidence // further runs of either side
+	repeatsNew []*analysis.Evidence
+	changes    []Change
+	missing    []Missing
+	leftOut    map[string]bool // steps that are not compared because of their rates
+	whyLeftOut []string
+}
+
+func newPairing(old, now *result.Record, opt Options) *pairing {
+	p := &pairing{opt: opt, old: analysis.Collect(old, opt.Complete(&old.Run.Plan)), now: analysis.Collect(now, opt.Options)}
+	for _, repeat := range opt.RepeatsOld {
+		p.repeatsOld = append(p.repeatsOld, analysis.Collect(repeat, opt.Complete(&repeat.Run.Plan)))
+	}
+	for _, repeat := range opt.RepeatsNew {
+		p.repeatsNew = append(p.repeatsNew, analysis.Collect(repeat, opt.Complete(&repeat.Run.Plan)))
+	}
+	return p
 }
 
 // runsOf returns all runs of a side, "old" or "new".
@@ -325,13 +334,9 @@ func because(e *analysis.Evidence, entry result.Entry, step string) string {
 }
 
 // check returns a *SelectionError if no run has something that was chosen.
-func check(opt Options, pairs []*pairing) error {
+func (p *pairing) check() error {
 	metrics, steps, contenders := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	var all []*analysis.Evidence
-	for _, p := range pairs {
-		all = append(all, slices.Concat(p.runsOf("old"), p.runsOf("new"))...)
-	}
-	for _, e := range all {
+	for _, e := range slices.Concat(p.runsOf("old"), p.runsOf("new")) {
 		for at, figures := range e.Figures {
 			metrics[at.Metric], steps[at.Step] = true, true
 			for c := range figures {
@@ -349,7 +354,7 @@ func check(opt Options, pairs []*pairing) error {
 		what  string
 		names []string
 		have  map[string]bool
-	}{{"metric", opt.Metrics, metrics}, {"step", opt.Steps, steps}, {"contender", opt.Contenders, contenders}} {
+	}{{"metric", p.opt.Metrics, metrics}, {"step", p.opt.Steps, steps}, {"contender", p.opt.Contenders, contenders}} {
 		for _, name := range chosen.names {
 			if !chosen.have[name] && !(chosen.what == "metric" && name == "all") {
 				return &SelectionError{chosen.what, name, slices.Sorted(maps.Keys(chosen.have))}

@@ -139,7 +139,7 @@ func tooFewRounds(e *evidence) []analysis.Finding {
 }
 
 func emulatedKernel(e *evidence) []analysis.Finding {
-	if e.Run.Environment[result.EmulatedKey] != "true" {
+	if !e.Run.Environment.Emulated() {
 		return nil
 	}
 	return []analysis.Finding{{Text: "the kernel ran on an emulated CPU: every figure is many times worse than on real hardware"}}

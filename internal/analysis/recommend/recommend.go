@@ -107,7 +107,7 @@ type chooser struct {
 // list ranks the contenders of one group.
 func (c *chooser) list(g analysis.Group, gauges []gauge) analysis.Recommendation {
 	r := analysis.Recommendation{
-		Schema: analysis.RecommendSchema, Run: c.e.Run.ID, Baseline: c.e.Run.Baseline, Kernel: g.Kernel, Underlay: g.Underlay, Emulated: c.e.Run.Environment[result.EmulatedKey] == "true",
+		Schema: analysis.RecommendSchema, Run: c.e.Run.ID, Baseline: c.e.Run.Baseline, Kernel: g.Kernel, Underlay: g.Underlay, Emulated: c.e.Run.Environment.Emulated(),
 		Needs: c.needs, Weights: []analysis.Weight{}, Confidence: c.e.Opt.Confidence, Ranked: []analysis.Choice{}, Lost: []analysis.Loss{}, Unknown: []analysis.Loss{}, Notes: []string{},
 		Alike: []string{}, Ignored: []string{},
 	}

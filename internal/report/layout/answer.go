@@ -366,14 +366,6 @@ func lettered(figures []*analysis.Result, letter string) []*analysis.Result {
 // few joins at most maxNamed names, and counts the others: "a, b, c, d and 5 more".
 func few(names []string) string { return analysis.AndList(text.Shorten(names, maxNamed)) }
 
-// Rounds returns the number of planned rounds of the part.
-func (v *View) Rounds(part string) int {
-	if part == "" {
-		return v.Run.Rounds
-	}
-	return Origin(v.Report, part).Plan.Rounds
-}
-
 // Taken returns the number of rounds that the run took for a column: fewer than planned if
 // the run was stopped or still goes on.
 func (v *View) Taken(g *Group, c Column) int {
@@ -383,16 +375,14 @@ func (v *View) Taken(g *Group, c Column) int {
 			n = max(n, f.Of)
 		}
 	}
-	return cmp.Or(n, v.Rounds(g.Part)) // a report of an older version has no Of
+	return cmp.Or(n, v.Run.Rounds) // a report of an older version has no Of
 }
 
 // RoundsTaken returns "7 rounds", or "1 of 7 rounds" if the run was stopped or still goes on.
 func (v *View) RoundsTaken() string {
 	taken, words := 0, unit.Plural(v.Run.Rounds, "round")
 	for i := range v.Results {
-		if r := &v.Results[i]; r.Part == "" {
-			taken = max(taken, r.Of)
-		}
+		taken = max(taken, v.Results[i].Of)
 	}
 	if taken > 0 && taken < v.Run.Rounds {
 		return fmt.Sprintf("%d of %s", taken, words)

@@ -85,7 +85,7 @@ func Weighed(r *analysis.Recommendation) string {
 
 // ListTitle says where the contenders of a list were measured.
 func ListTitle(r *analysis.Recommendation) string {
-	return (&Group{Site: Site{Part: r.Part, Kernel: r.Kernel, Underlay: r.Underlay}, Emulated: r.Emulated}).Title()
+	return (&Group{Site: Site{Kernel: r.Kernel, Underlay: r.Underlay}, Emulated: r.Emulated}).Title()
 }
 
 // RecommendLegend says how to read the list.

@@ -24,7 +24,7 @@ type costs struct {
 func (v *View) CostsOf(g *Group) []costs {
 	var list []costs
 	for _, e := range v.Efficiency {
-		if (Site{Part: e.Part, Kernel: e.Kernel, Underlay: e.Underlay}) != g.Site || e.CPUPerGbit == nil && e.UserSystem == nil {
+		if (Site{Kernel: e.Kernel, Underlay: e.Underlay}) != g.Site || e.CPUPerGbit == nil && e.UserSystem == nil {
 			continue
 		}
 		i := slices.IndexFunc(list, func(c costs) bool { return c.Step == e.Step })

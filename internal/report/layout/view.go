@@ -12,9 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Site is a part of the run ("" is the run itself), a kernel and an underlay. Only
-// contenders of the same site are compared.
-type Site struct{ Part, Kernel, Underlay string }
+// Site is a kernel and an underlay. Only contenders of the same site are compared.
+type Site struct{ Kernel, Underlay string }
 
 // Group is the contenders of a site.
 type Group struct {
@@ -55,7 +54,7 @@ func New(r *analysis.Report) *View {
 	v := &View{Report: r, Steps: steps(r)}
 	for i := range r.Results {
 		res := &r.Results[i]
-		g := v.group(Site{Part: res.Part, Kernel: res.Kernel, Underlay: res.Underlay})
+		g := v.group(Site{Kernel: res.Kernel, Underlay: res.Underlay})
 		key := figureKey{res.Contender, res.Step, res.Metric}
 		if _, twice := g.figures[key]; !twice {
 			g.figures[key] = res
@@ -64,14 +63,14 @@ func New(r *analysis.Report) *View {
 	}
 	// A contender of the plan without any valid sample still has its row.
 	// One that has figures under another kernel only was not measured here.
-	kernelOf := map[figureKey]string{} // by contender, part and underlay
+	kernelOf := map[result.Entry]string{}
 	for _, res := range r.Results {
-		kernelOf[figureKey{res.Contender, res.Part, res.Underlay}] = res.Kernel
+		kernelOf[result.Entry{ID: res.Contender, Underlay: res.Underlay}] = res.Kernel
 	}
 	for i := range v.Groups {
 		g := &v.Groups[i]
-		for _, e := range Origin(r, g.Part).Plan.Contenders {
-			if kernel, known := kernelOf[figureKey{e.ID, g.Part, g.Underlay}]; g.Underlay == e.Underlay && (!known || kernel == g.Kernel) {
+		for _, e := range r.Plan.Contenders {
+			if kernel, known := kernelOf[e]; g.Underlay == e.Underlay && (!known || kernel == g.Kernel) {
 				g.add(e.ID)
 			}
 		}
@@ -107,9 +106,12 @@ func (v *View) group(at Site) *Group {
 	if i := v.GroupPlace(at); i >= 0 {
 		return &v.Groups[i]
 	}
-	g := Group{Site: at, figures: map[figureKey]*analysis.Result{}, InPhase: map[string]bool{}}
+	g := Group{
+		Site: at, Emulated: v.Run.Environment.Emulated(), measured: v.Measured,
+		figures: map[figureKey]*analysis.Result{}, InPhase: map[string]bool{},
+	}
 	for _, f := range v.Findings {
-		if f.Code != analysis.TickAliased || f.Part != at.Part {
+		if f.Code != analysis.TickAliased {
 			continue
 		}
 		g.InPhase[f.Step] = true
@@ -117,8 +119,6 @@ func (v *View) group(at Site) *Group {
 			g.InPhase[place.Step] = true
 		}
 	}
-	from := Origin(v.Report, at.Part)
-	g.Emulated, g.measured = from.Emulated, from.Measured
 	v.Groups = append(v.Groups, g)
 	return &v.Groups[len(v.Groups)-1]
 }
@@ -126,16 +126,6 @@ func (v *View) group(at Site) *Group {
 // GroupPlace returns the index of the site's group, or -1.
 func (v *View) GroupPlace(at Site) int {
 	return slices.IndexFunc(v.Groups, func(g Group) bool { return g.Site == at })
-}
-
-// Origin returns the part of that name. For "" it returns the run itself as a Part.
-func Origin(r *analysis.Report, part string) analysis.Part {
-	if i := slices.IndexFunc(r.Parts, func(p analysis.Part) bool { return p.Dir == part }); i >= 0 {
-		return r.Parts[i]
-	}
-	return analysis.Part{
-		Arena: r.Run.Arena, Emulated: r.Run.Environment[result.EmulatedKey] == "true", Plan: r.Plan, Measured: r.Measured,
-	}
 }
 
 func (g *Group) add(id string) {

@@ -123,7 +123,7 @@ func (v *View) Legend() []string {
 		bounded = bounded || r.VsBaseline != nil && r.VsBaseline.CI != nil
 		missing = missing || r.VsBaseline != nil && r.VsBaseline.CI == nil
 		if r.Ranked && len(r.Groups) == 0 {
-			at := spot{Site{Part: r.Part, Kernel: r.Kernel, Underlay: r.Underlay}, r.Step, r.Metric}
+			at := spot{Site{Kernel: r.Kernel, Underlay: r.Underlay}, r.Step, r.Metric}
 			ranked[at]++
 			ungrouped = max(ungrouped, ranked[at])
 		}
@@ -190,12 +190,9 @@ func Emulated(emulated bool) string {
 	return ""
 }
 
-// Title returns the group's part, kernel and underlay.
+// Title returns the group's kernel and underlay.
 func (g *Group) Title() string {
 	var parts []string
-	if g.Part != "" {
-		parts = append(parts, g.Part)
-	}
 	if g.Kernel != "" {
 		parts = append(parts, "kernel "+g.Kernel+Emulated(g.Emulated))
 	}

@@ -161,7 +161,7 @@ func (t *Writer) grid(g *layout.Group, columns []layout.Column, d detail) []stri
 				row[len(row)-1] = fmt.Sprint(row[len(row)-1]) + " " + t.Paint(Dim, layout.Letters(f))
 			}
 			if valued {
-				row = append(row, t.figureCell(f, g.Part))
+				row = append(row, t.figureCell(f))
 			}
 		}
 		if d.features {
@@ -173,14 +173,14 @@ func (t *Writer) grid(g *layout.Group, columns []layout.Column, d detail) []stri
 }
 
 // figureCell returns the absolute figure, with the number of its rounds if some are missing.
-func (t *Writer) figureCell(f *analysis.Result, part string) string {
+func (t *Writer) figureCell(f *analysis.Result) string {
 	if f == nil {
 		return ""
 	}
 	s := layout.Value(f)
 	all := f.Of
 	if all == 0 { // a report of an older version
-		all = t.Rounds(part)
+		all = t.Run.Rounds
 	}
 	if f.N < all {
 		s += fmt.Sprintf(" (%d of %d)", f.N, all)
