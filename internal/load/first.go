@@ -73,7 +73,7 @@ func askOnce(ctx context.Context, cfg Config) (int64, error) {
 		case errors.Is(err, syscall.ECONNREFUSED):
 			return 0, explain(err)
 		case errors.Is(err, os.ErrDeadlineExceeded) && counted.n == 0:
-			return 0, fmt.Errorf("load: %v accepts and sent nothing within %v; does it speak the protocol of this load? %w", cfg.Target, cfg.Timeout, err)
+			return 0, fmt.Errorf("load: %v sent nothing within %v; does it speak the protocol of this load? %w", cfg.Target, cfg.Timeout, err)
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return 0, fmt.Errorf("load: %v sent only %d bytes of its first answer within %v: %w", cfg.Target, counted.n, cfg.Timeout, err)
 		default:

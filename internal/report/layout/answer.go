@@ -221,6 +221,9 @@ func (v answer) byMedians(g *Group, c Column, figures []*analysis.Result) string
 			s += fmt.Sprintf("; encryption costs %.0f %%", 100*cost)
 		}
 	}
+	if spread.Different < 0.0005 {
+		return s + fmt.Sprintf(". %s each, which are alike.", unit.Plural(taken, "round"))
+	}
 	return s + fmt.Sprintf(". %s each: runs of one configuration differ by %.0f %%, differences under %s mean nothing.", unit.Plural(taken, "round"), 100*spread.Within, wholePercent(spread.Different))
 }
 
