@@ -11,14 +11,13 @@ import (
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/report/card"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
 )
 
 func newReportCmd() *cobra.Command {
-	var format, output, cardFile, cardURL string
+	var format, output string
 	var studies []string
 	var repeats string
 	var costs costFlags
@@ -30,7 +29,6 @@ func newReportCmd() *cobra.Command {
 		Example: `  cnibench report cnibench-run-20260102-030405
   cnibench report cnibench-run-20260102-030405 --format json | jq .findings
   cnibench report cnibench-run-20260102-030405 --format html -o page.html
-  cnibench report cnibench-run-20260102-030405 --card card.png
   cnibench report cnibench-run-20260102-030405 --fleet nodes=1000,gbps=2 --prices prices.yaml --watts-per-core 5
   cnibench report cnibench-run-20260102-030405 --published=kube-ovn-1.8
   cnibench report cnibench-run-20260102-030405 --format openmetrics | gzip >run.om.gz`,
@@ -44,12 +42,12 @@ func newReportCmd() *cobra.Command {
 				return err
 			}
 			dirs := result.Runs(args[0])
-			if len(dirs) > 1 && (cardFile != "" || format == string(report.OpenMetrics)) {
+			if len(dirs) > 1 && format == string(report.OpenMetrics) {
 				return exit.Usage("%s holds several runs; show one of them: %s", args[0], strings.Join(dirs, ", "))
 			}
 			var shown []report.Run
 			var none []error
-			opt := report.Options{Wide: wide, Card: cardURL}
+			opt := report.Options{Wide: wide}
 			for _, dir := range dirs {
 				rec, err := result.Load(dir)
 				if err != nil {
@@ -70,9 +68,6 @@ func newReportCmd() *cobra.Command {
 				shown = append(shown, report.Run{Dir: dir, Report: r})
 				none = append(none, report.NoneValid(rec))
 			}
-			if cardFile != "" {
-				return disk.ReplaceFile(cardFile, func(w io.Writer) error { return card.Write(w, shown[0].Report) })
-			}
 			if output == "" {
 				out := c.OutOrStdout()
 				opt.Color, opt.Width = console.UseColor(out), console.Width(out)
@@ -90,8 +85,6 @@ func newReportCmd() *cobra.Command {
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` instead of standard output")
 	c.Flags().BoolVar(&wide, "wide", false, "text: tables of every step below the first ones")
 	c.Flags().StringVar(&repeats, "study", "", "show the pictures of this published `study` (default: those of the one that the run repeats); see cnibench list studies")
-	c.Flags().StringVar(&cardFile, "card", "", "write a picture of 1200 × 630 pixels, a PNG, to `FILE`, for links and slides: verdict, best five, machine")
-	c.Flags().StringVar(&cardURL, "card-url", "", "html: `address` at which that picture is published; other sites show it beside a link to the page")
 	addPublishedFlag(c, &studies)
 	costs.add(c)
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp))

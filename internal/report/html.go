@@ -60,7 +60,6 @@ type Page struct {
 	Live  string
 	Place string // "2 of 3" if several runs are served
 	Up    string // address of the list of runs, or ""
-	Card  string // address of the picture that other sites show beside a link, or ""
 	// TraceBudget is the most bytes of second-by-second data; 0 is 2 MiB.
 	TraceBudget int
 }
@@ -138,7 +137,7 @@ type htmlCell struct {
 type setting struct{ Key, Value string }
 
 func writeHTML(w io.Writer, r *analysis.Report, opt Options) error {
-	return writePage(w, r, Page{Card: opt.Card})
+	return writePage(w, r, Page{})
 }
 
 // WritePage writes the page for the place where it is shown. Errors: those of w.

@@ -54,10 +54,9 @@ func Formats() []string {
 // Options depend on where the output goes, or add what a report does not contain. A
 // format uses only the options that name it.
 type Options struct {
-	Color bool   // text: escape codes for a terminal
-	Width int    // text: columns; 0 means 100
-	Wide  bool   // text: tables of every step below the first ones
-	Card  string // html: address of the picture that other sites show beside a link
+	Color bool // text: escape codes for a terminal
+	Width int  // text: columns; 0 means 100
+	Wide  bool // text: tables of every step below the first ones
 
 	// For OpenMetrics of a whole run: Samples are the values of single rounds, and
 	// Recordings writes further families after them, without # EOF.
