@@ -1,8 +1,8 @@
 // Package agent is the part of cnibench that runs inside an endpoint, and the client
 // that asks it to record, mark, echo and probe there. Requests and answers are JSON
 // lines on the agent's standard input and output. An agent opens no control port,
-// writes no file, starts no process except the command of ServeExec, and ends with
-// its standard input. Next: serve.go for the agent, client.go for the client.
+// writes no file but a trial's journal, starts no process except the command of ServeExec
+// and the one that takes a trial back, and ends with its standard input. Next: serve.go for the agent, client.go for the client.
 package agent
 
 import (

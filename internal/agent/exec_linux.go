@@ -16,8 +16,8 @@ func adoptOrphans() {
 }
 
 // endDescendants kills the processes that the command has left behind and collects their
-// exit status. The command itself must have been waited for. After a second it gives up: a
-// process that hangs in the kernel ends with the pod.
+// exit status. The command itself must have been waited for. After a second it gives up: a process that
+// hangs in the kernel ends with the pod.
 func endDescendants() {
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
@@ -34,12 +34,13 @@ func endDescendants() {
 	}
 }
 
-// children returns the PIDs of the parent's children.
+// children returns the PIDs of the parent's children, but for those of Hold, which take
+// back what is tried and then end by themselves.
 func children(parent int) []int {
 	var list []int
 	processes, _ := procfs.AllProcs()
 	for _, p := range processes {
-		if stat, err := p.Stat(); err == nil && stat.PPID == parent { // a process may have ended
+		if stat, err := p.Stat(); err == nil && stat.PPID == parent && stat.Comm != holderName { // a process may have ended
 			list = append(list, p.PID)
 		}
 	}

@@ -22,6 +22,10 @@ const modeVar = "CNIBENCH_TEST_AGENT"
 // TestMain lets the test binary be the agent: a real one, and some that
 // misbehave.
 func TestMain(m *testing.M) {
+	if root := os.Getenv(rootVar); root != "" && len(os.Args) == 3 && os.Args[2] == "hold" {
+		holdTree(root)
+		return
+	}
 	switch os.Getenv(modeVar) {
 	case "":
 		os.Exit(m.Run())

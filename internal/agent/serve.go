@@ -53,14 +53,15 @@ type server struct {
 	recorder *sysmon.Recorder
 
 	trialMu sync.Mutex
-	trial   *trial
+	trial   *holder
+	program string // for holders
 
 	serversMu sync.Mutex
 	servers   []func() // each ends one and waits for its end
 }
 
 func newServer(out io.Writer, scope sysmon.Scope, labels map[string]string) *server {
-	s := &server{root: sysmon.Machine(), scope: scope, labels: labels, out: out}
+	s := &server{root: sysmon.Machine(), scope: scope, labels: labels, out: out, program: ownProgram}
 	s.operations = map[string]operation{
 		opHello:  with(s.hello),
 		opRecord: with(s.record),
@@ -130,7 +131,7 @@ func (s *server) serve(ctx context.Context, in io.Reader) error {
 		s.echoes.close()
 		s.stopSniffing()
 		s.endServers()
-		s.endTrial()
+		_ = s.endTrial() // what is left is in the journal
 		s.recMu.Lock()
 		defer s.recMu.Unlock()
 		if s.recorder != nil {

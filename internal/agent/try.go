@@ -2,12 +2,13 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
+	"os"
 
 	"github.com/cnibench/cnibench/internal/diagnose"
-	"github.com/cnibench/cnibench/internal/tune"
+	"github.com/cnibench/cnibench/internal/host"
 )
 
 // The operations of a trial: settings that are changed for a while.
@@ -16,7 +17,7 @@ const (
 	opUntry = "untry"
 )
 
-// Try asks for values to be set until Untry, or until the agent ends.
+// Try asks for values to be set until Untry, until the agent ends, or for maxTrial.
 type Try struct {
 	// Journal is the folder of the journal that holds the old values, so that they come
 	// back after a crash, too: `cnibench tune revert`.
@@ -33,102 +34,104 @@ func (t *Try) complete() error {
 	return nil
 }
 
-// trial is what is changed now.
-type trial struct {
-	machine *tune.Machine
-	journal *tune.Journal
-	mark    int
-	expiry  *time.Timer
-}
-
-// maxTrial is how long a trial holds: longer than a slice and shorter than anybody notices.
-// A client that was killed does not end the agent at once.
-const maxTrial = 10 * time.Second
-
 // Try sets values at the endpoint. After an error nothing is changed.
 func (c *Client) Try(ctx context.Context, t Try) error {
 	_, err := call[none](ctx, c, opTry, t, 0)
 	return err
 }
 
-// Untry takes back what Try has set. The error names what was not.
+// Untry takes back what Try has set. The error names what was not, or says that it was
+// taken back before.
 func (c *Client) Untry(ctx context.Context) error {
 	_, err := call[none](ctx, c, opUntry, none{}, 0)
 	return err
 }
 
-func (s *server) try(ctx context.Context, t Try) (none, error) {
+// holder is a process of Hold, which has changed something. It outlives the agent.
+type holder struct {
+	process host.Process
+	in, out *os.File // pipes of the system: when the agent is killed, the kernel closes its ends
+	answers *json.Decoder
+}
+
+// startHolder starts the program with `agent hold` and returns when the changes are made.
+func startHolder(program string, t Try) (*holder, error) {
+	stdin, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	out, stdout, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	defer stdout.Close()
+	h := &holder{in: in, out: out, answers: json.NewDecoder(out)}
+	if h.process, err = host.Apart(host.Command{Argv: []string{program, "agent", "hold"}, Stdin: stdin, Stdout: stdout}); err != nil {
+		return nil, errors.Join(fmt.Errorf("start what takes the changes back: %w", err), in.Close(), out.Close())
+	}
+	_ = stdout.Close() // else its end would not be seen
+	err = json.NewEncoder(in).Encode(t)
+	if err == nil {
+		err = h.answer()
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.end())
+	}
+	return h, nil
+}
+
+// answer reads what the holder has done.
+func (h *holder) answer() error {
+	var a held
+	if err := h.answers.Decode(&a); err != nil {
+		return fmt.Errorf("what takes the changes back has ended: %w; see `cnibench tune status` on the node", err)
+	}
+	return a.err()
+}
+
+// takeBack has the old values restored, and waits for that.
+func (h *holder) takeBack() error {
+	_ = h.in.Close() // this is the order
+	return errors.Join(h.answer(), h.end())
+}
+
+// end waits for the end of the process.
+func (h *holder) end() error {
+	_ = h.in.Close()
+	defer h.out.Close()
+	return h.process.Wait()
+}
+
+func (s *server) try(_ context.Context, t Try) (none, error) {
 	s.trialMu.Lock()
 	defer s.trialMu.Unlock()
 	if s.trial != nil {
 		return none{}, errors.New("something is tried already; take it back first")
 	}
-	m, err := trialMachine(t.Machine)
-	if err != nil {
-		return none{}, err
-	}
-	j, err := tune.OpenJournal(t.Journal, m.BootID())
-	if err != nil {
-		return none{}, err
-	}
-	current := &trial{machine: m, journal: j, mark: j.Mark()}
-	s.trial = current
-	current.expiry = time.AfterFunc(maxTrial, func() {
-		s.trialMu.Lock()
-		defer s.trialMu.Unlock()
-		if s.trial == current {
-			_ = s.takeBack(context.Background()) // what is left is in the journal
-		}
-	})
-	if err := s.trial.set(ctx, t.Changes); err != nil {
-		return none{}, errors.Join(err, s.takeBack(ctx))
-	}
-	return none{}, nil
+	h, err := startHolder(s.program, t)
+	s.trial = h
+	return none{}, err
 }
 
-func (t *trial) set(ctx context.Context, changes []diagnose.Change) error {
-	item := tune.Item{Setting: tune.Setting{Name: "diagnose"}, State: tune.StateChange}
-	for _, c := range changes {
-		place := tune.Place{Kind: tune.Kind(c.Kind), Name: c.Name}
-		from, err := t.machine.Read(ctx, place)
-		if err != nil {
-			return err
-		}
-		item.Changes = append(item.Changes, tune.Change{Place: place, From: from, To: c.To})
-	}
-	made, failed, err := tune.Apply(ctx, t.machine, t.journal, []tune.Item{item})
-	switch {
-	case err != nil:
-		return err
-	case len(made) == 0 && len(failed) > 0:
-		return failed[0]
-	case len(made) == 0:
-		return fmt.Errorf("%s has that value already", item.Changes[0].Place)
-	}
-	return nil // an offload of several that the device does not have is left out
+func (s *server) untry(context.Context, none) (none, error) {
+	return none{}, s.endTrial()
 }
 
-func (s *server) untry(ctx context.Context, _ none) (none, error) {
+// endTrial takes back what is tried, if anything is.
+func (s *server) endTrial() error {
 	s.trialMu.Lock()
 	defer s.trialMu.Unlock()
-	if s.trial == nil {
-		return none{}, nil
+	h := s.trial
+	if h == nil {
+		return nil
 	}
-	return none{}, s.takeBack(ctx)
-}
-
-func (s *server) takeBack(ctx context.Context) error {
-	t := s.trial
 	s.trial = nil
-	t.expiry.Stop()
-	return errors.Join(tune.RevertTo(ctx, t.machine, t.journal, t.mark), t.journal.Close())
+	return h.takeBack()
 }
 
-// endTrial takes back what is tried when the agent ends, also because its client is gone.
-func (s *server) endTrial() {
-	s.trialMu.Lock()
-	defer s.trialMu.Unlock()
-	if s.trial != nil {
-		_ = s.takeBack(context.Background()) // what is left is in the journal
-	}
-}
+// ownProgram is this program, whatever its file is called in this mount namespace.
+const ownProgram = "/proc/self/exe"
+
+// setName names this process for those who list processes, and for endDescendants.
+func setName(name string) { _ = os.WriteFile("/proc/self/comm", []byte(name), 0) }

@@ -28,6 +28,14 @@ func Foreground(ctx context.Context, c Command) (Process, error) {
 	}, func(cmd *exec.Cmd) error { return cmd.Start() })
 }
 
+// Apart starts c on this machine in a session of its own: neither a signal to the caller's
+// group or terminal nor the end of the caller ends it.
+func Apart(c Command) (Process, error) {
+	return StartWith(context.Background(), c, func(cmd *exec.Cmd) {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	}, func(cmd *exec.Cmd) error { return cmd.Start() })
+}
+
 // StartWith starts c after prepare has changed the exec.Cmd (nil leaves it as
 // it is) and through start, which may first enter namespaces or set an
 // affinity on its locked thread. Every arena that runs local processes starts

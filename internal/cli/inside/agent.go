@@ -46,7 +46,7 @@ func Agent(version string) *cobra.Command {
 			return agent.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), sysmon.Scope(scope), labels)
 		},
 	}
-	cmd.AddCommand(newAgentExecCmd(), newAgentIdleCmd(), newAgentRenewCmd(), newAgentHaveCmd(version), newAgentPlantCmd(), newAgentNodeCmd(), newAgentOnNodeCmd())
+	cmd.AddCommand(newAgentExecCmd(), newAgentIdleCmd(), newAgentRenewCmd(), newAgentHoldCmd(), newAgentHaveCmd(version), newAgentPlantCmd(), newAgentNodeCmd(), newAgentOnNodeCmd())
 	cmd.Flags().StringVar(&scope, "scope", string(sysmon.ScopeNode), "what to record: node, or pod for its network namespace only")
 	cmd.Flags().StringArrayVar(&pairs, "label", nil, "label of the recordings, as NAME=VALUE")
 	return cmd
@@ -101,6 +101,16 @@ func newAgentRenewCmd() *cobra.Command {
 		Short: "Renew the sign that keeps the pod alive for each byte of standard input",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return agent.Renew(cmd.InOrStdin(), agent.Sign) },
+	}
+}
+
+// newAgentHoldCmd holds what an agent tries.
+func newAgentHoldCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "hold",
+		Short: "Make the changes that standard input orders, and take them back when it ends or after a while",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return agent.Hold(cmd.InOrStdin(), cmd.OutOrStdout()) },
 	}
 }
 

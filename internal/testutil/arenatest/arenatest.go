@@ -381,7 +381,11 @@ func MainAgent() bool {
 	if len(os.Args) < 2 || os.Args[1] != "agent" {
 		return false
 	}
-	if err := agent.Serve(context.Background(), os.Stdin, os.Stdout, sysmon.ScopePod, nil); err != nil {
+	serve := func() error { return agent.Serve(context.Background(), os.Stdin, os.Stdout, sysmon.ScopePod, nil) }
+	if slices.Equal(os.Args[2:], []string{"hold"}) {
+		serve = func() error { return agent.Hold(os.Stdin, os.Stdout) }
+	}
+	if err := serve(); err != nil {
 		os.Exit(1)
 	}
 	return true
