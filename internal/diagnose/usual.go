@@ -12,9 +12,10 @@ type Band struct {
 	RTT  [2]float64 // round trip, median
 }
 
-// bands are by what carries the pods' packets between nodes, from the lab forms of the
-// catalogue on kernel 6.18 (docs/diagnose.md), widened by a half each way: short slices
-// on a busy machine differ by that much.
+// bands are by what carries the pods' packets between nodes. They are estimates: from a few
+// runs of a few lab forms of the catalogue on one machine with kernel 6.18
+// (docs/diagnose.md), widened by a half each way, since short slices on a busy machine
+// differ by that much.
 var bands = map[string]Band{
 	"vxlan":  {Bulk: [2]float64{0.15, 1.2}, RTT: [2]float64{0.7, 2.6}},
 	"tun":    {Bulk: [2]float64{0.005, 0.3}, RTT: [2]float64{0.9, 8}},
