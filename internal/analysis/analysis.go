@@ -3,7 +3,7 @@
 // values that reports show. The packages below it make findings, costs,
 // recommendations and comparisons from its Evidence. All functions are pure: they
 // use no disk, no network and no clock. Next: evidence.go, then
-// assemble/assemble.go, which puts a report together.
+// report/assemble.go, which puts a report together.
 package analysis
 
 import (

@@ -7,7 +7,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testutil/analysistest"
 )
@@ -43,7 +43,7 @@ func TestErrorBudgetOfCost(t *testing.T) {
 	for i := range rec.Samples {
 		rec.Samples[i].Elapsed = 10.5
 	}
-	cpu := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "cpu_per_gbit")
+	cpu := analysistest.Find(t, report.Analyse(rec, analysis.Options{}), "x", "cpu_per_gbit")
 	busy := 0.0
 	for round := 1; round <= 6; round++ {
 		busy += (0.1 + 0.001*float64(round)) * 10 * 10.5
@@ -56,7 +56,7 @@ func TestErrorBudgetOfCost(t *testing.T) {
 	near(t, "generator", source(t, cpu, analysis.ErrorGenerator), math.NaN())
 
 	rec.Run.Environment = nil // a kernel that does not say how it counts
-	near(t, "unknown tick", source(t, analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "cpu_per_gbit"), analysis.ErrorTick), math.NaN())
+	near(t, "unknown tick", source(t, analysistest.Find(t, report.Analyse(rec, analysis.Options{}), "x", "cpu_per_gbit"), analysis.ErrorTick), math.NaN())
 }
 
 // A run that ended by itself has wider intervals, but the parts of its budget are at 95 % like
@@ -70,9 +70,9 @@ func TestErrorBudgetOfARunThatEndedByItself(t *testing.T) {
 	}
 	rec := analysistest.Record(samples...)
 	rec.Run.Plan.Rounds = 12
-	fixed := assemble.Report(rec, analysis.Options{})
+	fixed := report.Analyse(rec, analysis.Options{})
 	rec.Run.Plan.Until = 0.05
-	ended := assemble.Report(rec, analysis.Options{})
+	ended := report.Analyse(rec, analysis.Options{})
 	for _, metric := range []string{"goodput", "latency_p50"} {
 		a, b := analysistest.Find(t, fixed, "x", metric), analysistest.Find(t, ended, "x", metric)
 		if *a.CI == *b.CI {
@@ -87,7 +87,7 @@ func TestErrorBudgetOfLatency(t *testing.T) {
 	rec := analysistest.Record(analysistest.Over(6, "x", analysistest.Always(map[string]float64{
 		"latency_p50": 100e-6, "service_time_p50": 95e-6, "network_time_p50": 75e-6, "send_lag_p50": 5e-6,
 	}))...)
-	r := assemble.Report(rec, analysis.Options{})
+	r := report.Analyse(rec, analysis.Options{})
 	latency, network := analysistest.Find(t, r, "x", "latency_p50"), analysistest.Find(t, r, "x", "network_time_p50")
 	near(t, "latency", source(t, latency, analysis.ErrorGenerator), 0.25)
 	near(t, "network time", source(t, network, analysis.ErrorGenerator), math.NaN())
@@ -108,7 +108,7 @@ func TestClosest(t *testing.T) {
 	for c, of := range map[string]func(int) map[string]float64{"host": wave(30e9, 1), "a": wave(20e9, 2), "b": wave(20.1e9, 5), "c": wave(20.3e9, 3)} {
 		samples = append(samples, analysistest.Over(8, c, of)...)
 	}
-	r := assemble.Report(analysistest.Record(samples...), analysis.Options{})
+	r := report.Analyse(analysistest.Record(samples...), analysis.Options{})
 	for contender, want := range map[string]string{"a": "b", "b": "a", "c": "b"} {
 		got := analysistest.Find(t, r, contender, "goodput")
 		if got.Closest == nil || got.Closest.Contender != want {

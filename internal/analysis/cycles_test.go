@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testutil/analysistest"
 )
@@ -34,7 +34,7 @@ func TestRatioWithinCycles(t *testing.T) {
 		other.Slices.Metrics[result.Goodput] = other.Slices.Metrics[result.Goodput][:4]
 		samples = append(samples, host, other)
 	}
-	r := assemble.Report(analysistest.Record(samples...), analysis.Options{})
+	r := report.Analyse(analysistest.Record(samples...), analysis.Options{})
 	got := analysistest.Find(t, r, "vxlan", result.Goodput)
 	if got.VsBaseline == nil || math.Abs(got.VsBaseline.Ratio-0.4) > 1e-9 {
 		t.Errorf("ratio %+v, want 0.4", got.VsBaseline)
@@ -49,7 +49,7 @@ func TestLossOfCycles(t *testing.T) {
 		s.Slices = &result.Slices{Cycles: []int{1, 2, 3, 4, 5}, Metrics: map[string][]float64{result.Loss: {0, 0.01, 0.01, 0.01, 0.47}}}
 		return s
 	}
-	r := assemble.Report(analysistest.Record(burst("host"), burst("vxlan")), analysis.Options{})
+	r := report.Analyse(analysistest.Record(burst("host"), burst("vxlan")), analysis.Options{})
 	if got := analysistest.Find(t, r, "vxlan", result.Loss).Median; got != 0.1 {
 		t.Errorf("loss %v, want 0.1", got)
 	}
@@ -59,7 +59,7 @@ func TestLossOfCycles(t *testing.T) {
 // was away do not enter a mean of percentiles.
 func TestPercentileOfARoundIsOfAllItsRequests(t *testing.T) {
 	const p50 = "network_time_p50"
-	r := assemble.Report(analysistest.Stalled(t), analysis.Options{})
+	r := report.Analyse(analysistest.Stalled(t), analysis.Options{})
 	for _, v := range analysistest.Find(t, r, "host", p50).Values {
 		if math.Abs(v-30e-6) > 1e-6 {
 			t.Errorf("a round has %v, want 30 µs", v)
@@ -76,7 +76,7 @@ func TestRoundsOfARunThatEndedByItself(t *testing.T) {
 	rec.Run.Plan.Rounds, rec.Run.Plan.Until = 60, 0.05
 	rec.Run.Plan.Contenders = []result.Entry{{ID: "host"}}
 	rec.Run.Plan.Steps = []result.Step{{ID: "dts"}}
-	r := assemble.Report(rec, analysis.Options{})
+	r := report.Analyse(rec, analysis.Options{})
 	if r.Run.Rounds != 3 || rec.Run.Plan.Rounds != 60 {
 		t.Errorf("%d rounds of a plan of %d", r.Run.Rounds, rec.Run.Plan.Rounds)
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testutil/analysistest"
 )
 
 func TestAssembleGolden(t *testing.T) {
-	got, err := json.MarshalIndent(assemble.Report(analysistest.Synthetic(), analysis.Options{}), "", "  ")
+	got, err := json.MarshalIndent(report.Analyse(analysistest.Synthetic(), analysis.Options{}), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,12 +56,12 @@ func TestAssembleGolden(t *testing.T) {
 // The order of the samples file must not matter, nor may the record change.
 func TestAssembleKeepsItsInput(t *testing.T) {
 	rec, reversed := analysistest.Synthetic(), analysistest.Synthetic()
-	want := assemble.Report(rec, analysis.Options{})
+	want := report.Analyse(rec, analysis.Options{})
 	if diff := cmp.Diff(analysistest.Synthetic(), rec); diff != "" {
 		t.Errorf("the record changed:\n%s", diff)
 	}
 	slices.Reverse(reversed.Samples)
-	if diff := cmp.Diff(want.Results, assemble.Report(reversed, analysis.Options{}).Results); diff != "" {
+	if diff := cmp.Diff(want.Results, report.Analyse(reversed, analysis.Options{}).Results); diff != "" {
 		t.Errorf("the results depend on the order of samples:\n%s", diff)
 	}
 }
@@ -75,7 +75,7 @@ func TestPairing(t *testing.T) {
 			analysistest.Taken("x", round+1, map[string]float64{"goodput": speed * 0.8}))
 	}
 	rec.Samples = append(rec.Samples, analysistest.Taken("x", 4, map[string]float64{"goodput": 100})) // no baseline beside it
-	r := assemble.Report(rec, analysis.Options{})
+	r := report.Analyse(rec, analysis.Options{})
 
 	p := 0.25
 	got := analysistest.Find(t, r, "x", "goodput")
@@ -96,7 +96,7 @@ func TestComparisonThatCannotBe(t *testing.T) {
 		analysistest.Taken("host", 1, map[string]float64{"retransmits": 0}),
 		analysistest.Taken("x", 1, map[string]float64{"retransmits": 7}),
 	}}
-	if got := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "retransmits"); got.VsBaseline != nil {
+	if got := analysistest.Find(t, report.Analyse(rec, analysis.Options{}), "x", "retransmits"); got.VsBaseline != nil {
 		t.Errorf("a ratio to zero: %+v", got.VsBaseline)
 	}
 }
@@ -108,7 +108,7 @@ func TestRetransmitsAreByTraffic(t *testing.T) {
 	rec := analysistest.Record(append(
 		analysistest.Over(6, "host", analysistest.Always(map[string]float64{"goodput": 4 * gib, "retransmits": 80})),
 		analysistest.Over(6, "x", analysistest.Always(map[string]float64{"goodput": gib, "retransmits": 40}))...)...)
-	r := assemble.Report(rec, analysis.Options{})
+	r := report.Analyse(rec, analysis.Options{})
 	for contender, want := range map[string]float64{"host": 2, "x": 4} { // in 10 s
 		if got := analysistest.Find(t, r, contender, result.RetransmitsPerGiB); got.Median != want || !got.Ranked {
 			t.Errorf("%s: %v by GiB, ranked %v; want %v, ranked", contender, got.Median, got.Ranked, want)
@@ -136,7 +136,7 @@ func TestGroupsStayApart(t *testing.T) {
 			rec.Samples = append(rec.Samples, s)
 		}
 	}
-	for _, res := range assemble.Report(rec, analysis.Options{}).Results {
+	for _, res := range report.Analyse(rec, analysis.Options{}).Results {
 		if res.Contender == "x" {
 			want := map[string]float64{"switch": 1, "vpc": 0.5}[res.Underlay]
 			if res.VsBaseline == nil || res.VsBaseline.Ratio != want {
@@ -267,7 +267,7 @@ func TestMemoryOverhead(t *testing.T) {
 			rec.Samples = append(rec.Samples, s)
 		}
 	}
-	r := assemble.Report(rec, analysis.Options{})
+	r := report.Analyse(rec, analysis.Options{})
 	if got := analysistest.Find(t, r, "x", "memory_overhead"); !slices.Equal(got.Values, []float64{7, 7, 7}) {
 		t.Errorf("memory_overhead = %v, want 7 in every round", got.Values)
 	} else if got.Tier != 0 {
@@ -292,7 +292,7 @@ func TestCurves(t *testing.T) {
 	spoiled.Histograms = map[string]*hdrhistogram.Histogram{"latency": analysistest.Histogram(t, 9e6, 4000)}
 	rec.Samples = append(rec.Samples, spoiled)
 
-	list := assemble.Report(rec, analysis.Options{}).Curves
+	list := report.Analyse(rec, analysis.Options{}).Curves
 	if len(list) != 1 || list[0].Count != 12000 || list[0].Clock != "latency" {
 		t.Fatalf("curves = %+v, want one of 12000 values", list)
 	}
@@ -313,7 +313,7 @@ func TestCurves(t *testing.T) {
 }
 
 func TestEmptyRun(t *testing.T) {
-	r := assemble.Report(&result.Record{}, analysis.Options{})
+	r := report.Analyse(&result.Record{}, analysis.Options{})
 	if r.Results == nil || r.Findings == nil || r.Unsupported == nil {
 		t.Error("an empty list is nil: its JSON would be null")
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testutil/analysistest"
 )
@@ -29,7 +29,7 @@ func TestLatencyOfAllRounds(t *testing.T) {
 			rec.Samples = append(rec.Samples, s)
 		}
 	}
-	r := assemble.Report(rec, analysis.Options{})
+	r := report.Analyse(rec, analysis.Options{})
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 0.001*math.Abs(b) })
 
 	p50 := analysistest.Find(t, r, "x", "latency_p50")
@@ -67,7 +67,7 @@ func TestLatencyWithoutHistograms(t *testing.T) {
 	rec := analysistest.Record(analysistest.Over(4, "host", func(round int) map[string]float64 {
 		return map[string]float64{"latency_p99": float64(round), "latency_mean": float64(round)}
 	})...)
-	r := assemble.Report(rec, analysis.Options{})
+	r := report.Analyse(rec, analysis.Options{})
 	if got := analysistest.Find(t, r, "host", "latency_p99"); got.Median != 2 || got.Count != 0 {
 		t.Errorf("p99 = %v of %d requests, want the second of four rounds", got.Median, got.Count)
 	}
@@ -93,7 +93,7 @@ func TestRanked(t *testing.T) {
 	tiers := func(rec *result.Record, contender string) map[string]int {
 		got := map[string]int{}
 		for name := range all {
-			got[name] = analysistest.Find(t, assemble.Report(rec, analysis.Options{}), contender, name).Tier
+			got[name] = analysistest.Find(t, report.Analyse(rec, analysis.Options{}), contender, name).Tier
 		}
 		return got
 	}
@@ -105,18 +105,18 @@ func TestRanked(t *testing.T) {
 	if diff := cmp.Diff(want, tiers(rec, "x")); diff != "" {
 		t.Errorf("tiers of x, which lost too much (-want +got):\n%s", diff)
 	}
-	if got := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "z", "goodput"); got.Tier != 0 {
+	if got := analysistest.Find(t, report.Analyse(rec, analysis.Options{}), "z", "goodput"); got.Tier != 0 {
 		t.Errorf("goodput of z, the only one which lost little, is in tier %d", got.Tier)
 	}
 
 	same := analysistest.Paced(5003, "y")
-	if got := analysistest.Find(t, assemble.Report(same, analysis.Options{}), "x", "rate"); got.Tier != 0 {
+	if got := analysistest.Find(t, report.Analyse(same, analysis.Options{}), "x", "rate"); got.Tier != 0 {
 		t.Errorf("the rate of a constant-rate step is in tier %d", got.Tier)
 	}
-	if got := analysistest.Find(t, assemble.Report(same, analysis.Options{}), "x", "cpu_per_request"); !got.Ranked {
+	if got := analysistest.Find(t, report.Analyse(same, analysis.Options{}), "x", "cpu_per_request"); !got.Ranked {
 		t.Error("CPU out of phase with the tick is not ranked")
 	}
-	if got := analysistest.Find(t, assemble.Report(analysistest.Paced(5000, "y"), analysis.Options{}), "x", "cpu_per_request"); got.Ranked {
+	if got := analysistest.Find(t, report.Analyse(analysistest.Paced(5000, "y"), analysis.Options{}), "x", "cpu_per_request"); got.Ranked {
 		t.Error("CPU in phase with the tick is ranked")
 	}
 }
@@ -124,14 +124,14 @@ func TestRanked(t *testing.T) {
 // A baseline whose goodput says nothing is no base of ratios.
 func TestNoRatioToALossyBaseline(t *testing.T) {
 	rec := analysistest.Record(analysistest.Taken("host", 1, map[string]float64{"goodput": 2, "loss": 0.5}), analysistest.Taken("x", 1, map[string]float64{"goodput": 1, "loss": 0}))
-	if got := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "goodput"); got.VsBaseline != nil || !got.Ranked {
+	if got := analysistest.Find(t, report.Analyse(rec, analysis.Options{}), "x", "goodput"); got.VsBaseline != nil || !got.Ranked {
 		t.Errorf("ratio %+v, ranked %v; want none and ranked", got.VsBaseline, got.Ranked)
 	}
 }
 
 func TestResolution(t *testing.T) {
 	rec := analysistest.Costly(0.05, map[string]analysistest.Cost{"host": {Goodput: 40e9, CPU: 0.01, Memory: 1e9}, "x": {Goodput: 20e9, CPU: 0.05, Memory: 1.5e9}})
-	r := assemble.Report(rec, analysis.Options{})
+	r := report.Analyse(rec, analysis.Options{})
 	for _, c := range []string{"host", "x"} {
 		got := analysistest.Find(t, r, c, "goodput")
 		if got.MDD == nil || *got.MDD < 0.02 || *got.MDD > 0.3 || got.RoundsFor5 < 6 || got.RoundsFor5 > 200 {
@@ -139,7 +139,7 @@ func TestResolution(t *testing.T) {
 		}
 	}
 	rec.Samples = slices.DeleteFunc(rec.Samples, func(s result.Sample) bool { return s.Round > 3 })
-	if got := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "goodput"); got.MDD != nil || got.RoundsFor5 < 6 {
+	if got := analysistest.Find(t, report.Analyse(rec, analysis.Options{}), "x", "goodput"); got.MDD != nil || got.RoundsFor5 < 6 {
 		t.Errorf("three rounds show nothing: mdd %v, rounds for 5 %% %d", got.MDD, got.RoundsFor5)
 	}
 }
@@ -159,7 +159,7 @@ func TestPercentileAndRatioAreOfOneKind(t *testing.T) {
 			samples = append(samples, s)
 		}
 	}
-	r := assemble.Report(analysistest.Record(samples...), analysis.Options{})
+	r := report.Analyse(analysistest.Record(samples...), analysis.Options{})
 	x, host := analysistest.Find(t, r, "x", "latency_p99"), analysistest.Find(t, r, "host", "latency_p99")
 	if c := x.VsBaseline; math.Abs(c.Ratio-x.Median/host.Median) > 1e-3 {
 		t.Errorf("%.0f over %.0f µs is %.2f, printed %.2f", 1e6*x.Median, 1e6*host.Median, x.Median/host.Median, c.Ratio)

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/analysis/findings"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testutil/analysistest"
 )
@@ -28,12 +28,12 @@ func measuredApart() *result.Record {
 // numbered.
 func TestUnpairedRatio(t *testing.T) {
 	paired := measuredApart()
-	if got := analysistest.Find(t, assemble.Report(paired, analysis.Options{}), "x", "goodput").VsBaseline.Ratio; math.Abs(got-math.Sqrt(21.0/34*math.Sqrt(18.0/32*23/28))) > 1e-9 {
+	if got := analysistest.Find(t, report.Analyse(paired, analysis.Options{}), "x", "goodput").VsBaseline.Ratio; math.Abs(got-math.Sqrt(21.0/34*math.Sqrt(18.0/32*23/28))) > 1e-9 {
 		t.Errorf("paired %v", got)
 	}
 	rec := measuredApart()
 	rec.Run.Plan.Unpaired = true
-	first := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "goodput").VsBaseline
+	first := analysistest.Find(t, report.Analyse(rec, analysis.Options{}), "x", "goodput").VsBaseline
 	if math.Abs(first.Ratio-21.0/32) > 1e-9 || first.CI != nil || first.P == nil || *first.P != 0.1 {
 		t.Errorf("all pairs: %+v", first)
 	}
@@ -42,7 +42,7 @@ func TestUnpairedRatio(t *testing.T) {
 			s.Round = s.Round%3 + 1
 		}
 	}
-	if again := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "goodput").VsBaseline; again.Ratio != first.Ratio {
+	if again := analysistest.Find(t, report.Analyse(rec, analysis.Options{}), "x", "goodput").VsBaseline; again.Ratio != first.Ratio {
 		t.Errorf("numbered otherwise %v, was %v", again.Ratio, first.Ratio)
 	}
 }
@@ -51,7 +51,7 @@ func TestUnpairedRatio(t *testing.T) {
 func TestUnpairedInterval(t *testing.T) {
 	rec := analysistest.Record(append(analysistest.Over(4, "host", analysistest.Always(map[string]float64{"goodput": 10})), analysistest.Over(4, "x", analysistest.Always(map[string]float64{"goodput": 8}))...)...)
 	rec.Run.Plan.Unpaired = true
-	got := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "goodput")
+	got := analysistest.Find(t, report.Analyse(rec, analysis.Options{}), "x", "goodput")
 	if c := got.VsBaseline; c.CI == nil || c.Ratio != 0.8 || *c.CI != (analysis.Interval{0.8, 0.8}) {
 		t.Errorf("%+v", c)
 	}
@@ -72,7 +72,7 @@ func TestStandIn(t *testing.T) {
 	for s.Round = 1; s.Round <= 3; s.Round++ {
 		rec.Samples = append(rec.Samples, s)
 	}
-	r := assemble.Report(rec, analysis.Options{})
+	r := report.Analyse(rec, analysis.Options{})
 	for _, got := range r.Results {
 		if c := got.VsBaseline; got.Step == "sts" && (c == nil || c.Ratio != 0.5 || c.Step != "dts") {
 			t.Errorf("%+v", c)
@@ -98,7 +98,7 @@ func TestStandInOfARound(t *testing.T) {
 		s.Step, s.Path = "sts", "service"
 		rec.Samples = append(rec.Samples, s)
 	}
-	r := assemble.Report(rec, analysis.Options{})
+	r := report.Analyse(rec, analysis.Options{})
 	for _, got := range r.Results {
 		switch c := got.VsBaseline; {
 		case got.Step != "sts":
@@ -122,7 +122,7 @@ func TestZeroBaseline(t *testing.T) {
 func TestUncountedLoss(t *testing.T) {
 	rec := measuredApart()
 	rec.Run.Plan.Steps = []result.Step{{ID: "dts", Workload: "udp_stream", Path: "pod"}}
-	if got := analysistest.Find(t, assemble.Report(rec, analysis.Options{}), "x", "goodput"); got.Ranked || got.Tier != 0 || got.VsBaseline != nil {
+	if got := analysistest.Find(t, report.Analyse(rec, analysis.Options{}), "x", "goodput"); got.Ranked || got.Tier != 0 || got.VsBaseline != nil {
 		t.Errorf("ranked: %+v", got)
 	}
 }
@@ -130,7 +130,7 @@ func TestUncountedLoss(t *testing.T) {
 // Three rounds tell nobody apart, and one tier of all would say that they are
 // alike.
 func TestNoTiersOfThreeRounds(t *testing.T) {
-	for _, r := range assemble.Report(measuredApart(), analysis.Options{}).Results {
+	for _, r := range report.Analyse(measuredApart(), analysis.Options{}).Results {
 		if r.Metric == "goodput" && (!r.Ranked || r.Tier != 0) {
 			t.Errorf("%+v", r)
 		}

@@ -65,10 +65,6 @@ var layers = []layer{
 		why: "a comparison is made from the evidence of two runs, and from what disturbed them",
 	},
 	{
-		pkg: "internal/analysis/assemble", only: room("internal/analysis/cost", "internal/analysis/findings"), never: []string{"os/...", "net/..."}, calls: clock,
-		why: "a report is put together from what the other rooms give",
-	},
-	{
 		pkg: "internal/trace", only: []string{"std", "libs", "internal/analysis", "internal/linux", "internal/result", "internal/sysmon"}, never: []string{"net/..."}, calls: clock,
 		why: "traces are read for the analysis, which touches no disk itself",
 	},

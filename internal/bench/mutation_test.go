@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/selftest"
 	"github.com/cnibench/cnibench/internal/selftest/plant"
@@ -182,7 +182,7 @@ func (m *simulated) selfTest(t *testing.T, change func(*result.Plan)) map[string
 	rec.Run.Baseline = bed.Baseline
 	rec.Run.Environment = result.Environment{"check.mtu.narrow.path": "1400", "check.mtu.twin.path": "1500"}
 	found := map[string]bool{}
-	for _, trial := range bed.Judge(rec, assemble.Report(rec, analysis.Options{})).Trials {
+	for _, trial := range bed.Judge(rec, report.Analyse(rec, analysis.Options{})).Trials {
 		found[trial.Name] = trial.Passed
 		t.Logf("%v %s: %s", trial.Passed, trial.Name, trial.Found)
 	}

@@ -28,8 +28,8 @@ func sound(t *testing.T, s *sample) {
 }
 
 func FuzzIperf3(f *testing.F) {
-	f.Add([]byte(report(steps2024[1], 9e9, 1, 2, "c", 1706361599)), false)
-	f.Add([]byte(report(steps2024[4], 9e9, 1, 2, "c", 1706361599)), true)
+	f.Add([]byte(iperf3Report(steps2024[1], 9e9, 1, 2, "c", 1706361599)), false)
+	f.Add([]byte(iperf3Report(steps2024[4], 9e9, 1, 2, "c", 1706361599)), true)
 	f.Add([]byte(`{"start":{},"intervals":[],"end":{},"error":"no"}`), true)
 	f.Add([]byte(`{"end":{"sum_received":{"bits_per_second":1e308,"seconds":-1e308,"bytes":1e308}}}`), false)
 	f.Fuzz(func(t *testing.T, data []byte, udp bool) {

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
@@ -54,7 +54,7 @@ func TestMedians(t *testing.T) {
 			rec, _ := load(t, "infrabuilder", dir)
 			type at struct{ contender, step, metric string }
 			medians := map[at]float64{}
-			for _, r := range assemble.Report(rec, analysis.Options{}).Results {
+			for _, r := range report.Analyse(rec, analysis.Options{}).Results {
 				medians[at{r.Contender, r.Step, r.Metric}] = r.Median
 			}
 			files, err := filepath.Glob(filepath.Join(dir, "*", "results-spreadsheet.csv"))

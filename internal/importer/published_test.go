@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/stat"
 )
@@ -74,7 +74,7 @@ func between(page, name string) (before, table, after string, ok bool) {
 // goodputRows are the medians of the report.
 func goodputRows(rec *result.Record) map[string]string {
 	medians := map[string]map[string]float64{}
-	for _, r := range assemble.Report(rec, analysis.Options{}).Results {
+	for _, r := range report.Analyse(rec, analysis.Options{}).Results {
 		if medians[r.Contender] == nil {
 			medians[r.Contender] = map[string]float64{}
 		}

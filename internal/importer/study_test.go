@@ -66,7 +66,7 @@ func (st study) write(t testing.TB, dir string) {
 						fmt.Fprintf(&results, "%s_RTS=%d\n", key, 100*round)
 						fmt.Fprintf(&csv, "%d\t", 100*round)
 					}
-					put(step.ID+"-client.stdout", report(step, bw, round, st.intervals, fmt.Sprintf("%d-%d-%d", c, round, i), 1706361599+int64(c*100_000+round*2_000+i*100)))
+					put(step.ID+"-client.stdout", iperf3Report(step, bw, round, st.intervals, fmt.Sprintf("%d-%d-%d", c, round, i), 1706361599+int64(c*100_000+round*2_000+i*100)))
 				} else if put("idle-client.stdout", ""); c < st.recorded {
 					put("idle-server.prom", recording(config, round, st.snapshots, 16))
 				}
@@ -89,8 +89,8 @@ func (st study) write(t testing.TB, dir string) {
 	}
 }
 
-// report is what iperf3 prints for the test.
-func report(step step2024, bw float64, round, intervals int, cookie string, at int64) string {
+// iperf3Report is what iperf3 prints for the test.
+func iperf3Report(step step2024, bw float64, round, intervals int, cookie string, at int64) string {
 	protocol, extra := "TCP", fmt.Sprintf(`"retransmits": %d,`, 100*round)
 	if step.udp {
 		protocol, extra = "UDP", fmt.Sprintf(`"jitter_ms": 0.0%d, "lost_percent": %d.5,`, round, round)

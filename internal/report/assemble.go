@@ -6,7 +6,8 @@ import (
 
 	"github.com/cnibench/cnibench/contenders"
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/analysis/cost"
+	"github.com/cnibench/cnibench/internal/analysis/findings"
 	"github.com/cnibench/cnibench/internal/analysis/recommend"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/published"
@@ -26,7 +27,7 @@ func Assemble(dir string, rec *result.Record, opt analysis.Options) *analysis.Re
 	if list, err := contender.Load(contenders.FS); err == nil { // else nothing is known of what contenders can do
 		opt.Catalogue = Capabilities(list)
 	}
-	r := assemble.Report(rec, opt)
+	r := Analyse(rec, opt)
 	// The recommendation is by the default weights.
 	wish := recommend.Wish{Catalogue: opt.Catalogue}
 	r.Capabilities = recommend.Capabilities(rec, wish.Catalogue)
@@ -36,6 +37,57 @@ func Assemble(dir string, rec *result.Record, opt analysis.Options) *analysis.Re
 		_ = ShowStudy(r, id) // a study that this version does not have leaves no pictures
 	}
 	return r
+}
+
+// Analyse makes the report of a record alone. Only valid samples count for figures. Invalid
+// samples, and everything else that a reader must know, become findings.
+func Analyse(rec *result.Record, opt analysis.Options) *analysis.Report {
+	e := analysis.Collect(rec, opt.Complete(&rec.Run.Plan))
+	run := e.Run // its Plan.Rounds is the number of rounds that the run took
+	efficiency := cost.Efficiencies(e)
+	return &analysis.Report{
+		Schema: analysis.ReportSchema,
+		Run: analysis.RunInfo{
+			ID: run.ID, Arena: run.Arena, Started: run.Started,
+			Rounds: run.Plan.Rounds, Suite: run.Plan.Suite, Environment: run.Environment, Unpaired: run.Plan.Unpaired,
+		},
+		Baseline:    run.Baseline,
+		Results:     e.Results,
+		Findings:    findings.Of(e),
+		Wanted:      e.Wanted(),
+		Spreads:     e.Spreads(),
+		Unsupported: append([]result.Unsupported{}, run.Unsupported...),
+		Contenders:  run.Contenders,
+		Steps:       run.Plan.Steps,
+		Curves:      analysis.Curves(e.Pools),
+		Plan:        run.Plan,
+		Tool:        run.Tool,
+		Traces:      e.Opt.Traces,
+		Measured:    e.Measured,
+		Marks:       marks(rec.Samples),
+		Efficiency:  efficiency,
+		Fleet:       cost.Fleet(e, efficiency),
+	}
+}
+
+// marks returns the samples' verdicts.
+func marks(samples []result.Sample) []analysis.Mark {
+	var list []analysis.Mark
+	for i := range samples {
+		s := &samples[i]
+		if s.Step == result.SetupStep {
+			continue
+		}
+		mark := analysis.Mark{Contender: s.Contender, Step: s.Step, Round: s.Round}
+		if s.Verdict != result.Valid {
+			mark.Dropped = "invalid_sample"
+			if len(s.Reasons) > 0 {
+				mark.Dropped = s.Reasons[0].Code
+			}
+		}
+		list = append(list, mark)
+	}
+	return list
 }
 
 // ShowStudy adds a study's pictures and published figures to the report. The error is a

@@ -1,8 +1,8 @@
 // Package report writes analysis values as text, Markdown, CSV, JSON, HTML,
 // benchstat and OpenMetrics. It chooses, orders and words figures; it never
-// computes a statistic, opens a file or asks the clock. Next: package layout
-// arranges a report, package terminal writes its text, and one file here writes
-// each other format.
+// computes a statistic, opens a file or asks the clock. Next: assemble.go puts a
+// report together, package layout arranges it, package terminal writes its text, and
+// one file here writes each other format.
 package report
 
 import (

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/bench"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
@@ -153,6 +152,6 @@ func (s *interim) Report() (*analysis.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.at, s.made = sealed, assemble.Report(rec, analysis.Options{})
+	s.at, s.made = sealed, report.Analyse(rec, analysis.Options{})
 	return s.made, nil
 }

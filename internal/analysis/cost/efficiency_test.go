@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testutil/analysistest"
 )
@@ -33,7 +33,7 @@ func TestEfficiency(t *testing.T) {
 			return map[string]float64{"goodput": 20e9 + 1e9*float64(round), "cpu_per_gbit": 0.1,
 				"cpu_per_gbit_published": 0.05 - 0.005*float64(round), "memory_used": 1.2e9 + float64(round)}
 		})...)...)
-	got := efficiencyOf(t, assemble.Report(rec, analysis.Options{WattsPerCore: 5}), "x")
+	got := efficiencyOf(t, report.Analyse(rec, analysis.Options{WattsPerCore: 5}), "x")
 	// The most CPU is of round 4 (24 × 0.03 = 0.72) and rounds 1 (21 × 0.045 = 0.945); the best goodput of round 6.
 	published := 21.0 * 0.045 / 26
 	want := analysis.Efficiency{
@@ -47,7 +47,7 @@ func TestEfficiency(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	host := efficiencyOf(t, assemble.Report(rec, analysis.Options{}), "host")
+	host := efficiencyOf(t, report.Analyse(rec, analysis.Options{}), "host")
 	if host.MemoryOverhead != nil || host.Energy != nil || host.Frontier {
 		t.Errorf("the baseline: %+v", host)
 	}
@@ -68,7 +68,7 @@ func TestMemoryOverOfServices(t *testing.T) {
 		{ID: "dts", Workload: "tcp_stream", Path: "pod", Params: params},
 		{ID: "sts", Workload: "tcp_stream", Path: "service", Params: params},
 	}
-	if got := efficiencyOf(t, assemble.Report(rec, analysis.Options{}), "x").MemoryOverhead; got == nil || got.Median != 5e8 {
+	if got := efficiencyOf(t, report.Analyse(rec, analysis.Options{}), "x").MemoryOverhead; got == nil || got.Median != 5e8 {
 		t.Errorf("memory over the baseline: %+v", got)
 	}
 }
@@ -86,7 +86,7 @@ func TestEnergyMeasured(t *testing.T) {
 	}
 	for arena, want := range map[string]float64{"kube": 60, "lab": 30} {
 		rec.Run.Arena = arena
-		got := efficiencyOf(t, assemble.Report(rec, analysis.Options{Traces: traces, WattsPerCore: 5}), "x").Energy
+		got := efficiencyOf(t, report.Analyse(rec, analysis.Options{Traces: traces, WattsPerCore: 5}), "x").Energy
 		if got == nil || !got.Measured || math.Abs(got.JoulesPerGB-want) > 1e-9 {
 			t.Errorf("%s: %+v, want %v J/GB measured", arena, got, want)
 		}
@@ -95,13 +95,13 @@ func TestEnergyMeasured(t *testing.T) {
 	for i := range rec.Samples {
 		rec.Samples[i].Slices = &result.Slices{Cycles: []int{1}}
 	}
-	if got := efficiencyOf(t, assemble.Report(rec, analysis.Options{Traces: traces}), "x").Energy; got != nil {
+	if got := efficiencyOf(t, report.Analyse(rec, analysis.Options{Traces: traces}), "x").Energy; got != nil {
 		t.Errorf("by turns: %+v", got)
 	}
 }
 
 func TestFrontier(t *testing.T) {
-	r := assemble.Report(analysistest.Costly(0, map[string]analysistest.Cost{
+	r := report.Analyse(analysistest.Costly(0, map[string]analysistest.Cost{
 		"host": {Goodput: 40e9, CPU: 0.01, Memory: 1e9}, "fast": {Goodput: 30e9, CPU: 0.1, Memory: 1e9}, "cheap": {Goodput: 20e9, CPU: 0.05, Memory: 1e9},
 		"slow": {Goodput: 20e9, CPU: 0.1, Memory: 1e9}, "dear": {Goodput: 30e9, CPU: 0.2, Memory: 1e9}, "twin": {Goodput: 30e9, CPU: 0.1, Memory: 1e9},
 	}), analysis.Options{})
@@ -129,7 +129,7 @@ func TestEfficiencyLowerBound(t *testing.T) {
 		delete(m, "cpu_per_gbit")
 		delete(m, "cpu_per_gbit_published")
 	}
-	r := assemble.Report(rec, analysis.Options{Fleet: &analysis.FleetSize{Nodes: 1, Gbps: 1}})
+	r := report.Analyse(rec, analysis.Options{Fleet: &analysis.FleetSize{Nodes: 1, Gbps: 1}})
 	a, c := efficiencyOf(t, r, "a"), efficiencyOf(t, r, "c")
 	if a.Frontier || c.Frontier || a.Cluster != 1 || c.Cluster != 2 || a.CPUPerGbit != nil || a.UserSystem == nil {
 		t.Errorf("a: %+v\nc: %+v", a, c)
@@ -149,7 +149,7 @@ func TestClusters(t *testing.T) {
 	}
 	clusters := func(rec *result.Record) map[string]int {
 		numbers := map[string]int{}
-		for _, x := range assemble.Report(rec, analysis.Options{}).Efficiency {
+		for _, x := range report.Analyse(rec, analysis.Options{}).Efficiency {
 			numbers[x.Contender] = x.Cluster
 		}
 		return numbers
@@ -183,7 +183,7 @@ func TestClusters(t *testing.T) {
 func TestFleet(t *testing.T) {
 	rec := analysistest.Costly(0, map[string]analysistest.Cost{"host": {Goodput: 40e9, CPU: 0.01, Memory: 1e9}, "x": {Goodput: 20e9, CPU: 0.05, Memory: 1.5e9}, "y": {Goodput: 1e9, CPU: 0.02, Memory: 1e9}})
 	opt := analysis.Options{WattsPerCore: 10, Fleet: &analysis.FleetSize{Nodes: 100, Gbps: 2}, Prices: &analysis.Prices{Currency: "EUR", CoreMonth: 20, GiBMonth: 2, KWh: 0.5}}
-	got := assemble.Report(rec, opt).Fleet
+	got := report.Analyse(rec, opt).Fleet
 	memory, power := 100*0.5e9, 0.05*10*200.0
 	month := 10*20 + memory/(1<<30)*2 + power/1000*730*0.5
 	row := got.Rows[slices.IndexFunc(got.Rows, func(r analysis.FleetRow) bool { return r.Contender == "x" })]
@@ -195,19 +195,19 @@ func TestFleet(t *testing.T) {
 		t.Errorf("fleet: %+v", got)
 	}
 	rec.Run.Arena = "lab"
-	if row := assemble.Report(rec, opt).Fleet.Rows[2]; row.Memory != nil {
+	if row := report.Analyse(rec, opt).Fleet.Rows[2]; row.Memory != nil {
 		t.Errorf("memory of nodes that are one machine: %v", *row.Memory)
 	}
 	rec.Run.Arena = "kube"
 	rec.Samples[0].Notes = []result.Reason{{Code: analysis.NodesShareNote, Text: "two of the nodes are one machine"}}
-	if row := assemble.Report(rec, opt).Fleet.Rows[2]; row.Memory != nil {
+	if row := report.Analyse(rec, opt).Fleet.Rows[2]; row.Memory != nil {
 		t.Errorf("memory of nodes that share a machine is multiplied: %v", *row.Memory)
 	}
 	opt.Fleet.Step = "other"
-	if got := assemble.Report(rec, opt).Fleet; len(got.Rows) != 0 {
+	if got := report.Analyse(rec, opt).Fleet; len(got.Rows) != 0 {
 		t.Errorf("a step without figures: %+v", got)
 	}
-	if got := assemble.Report(rec, analysis.Options{}).Fleet; got != nil {
+	if got := report.Analyse(rec, analysis.Options{}).Fleet; got != nil {
 		t.Errorf("no fleet was asked for: %+v", got)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testutil/analysistest"
 	"github.com/cnibench/cnibench/internal/testutil/needs"
@@ -40,9 +40,9 @@ func TestFalseAlarms(t *testing.T) {
 				traces = append(traces, analysistest.Seconds(c, round, rates...))
 			}
 		}
-		report := assemble.Report(rec, analysis.Options{Traces: traces})
+		rep := report.Analyse(rec, analysis.Options{Traces: traces})
 		once := map[string]bool{}
-		for _, res := range report.Results {
+		for _, res := range rep.Results {
 			if res.Tier > 1 {
 				once["tier"] = true
 			}

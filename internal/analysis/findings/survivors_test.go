@@ -6,8 +6,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/assemble"
 	"github.com/cnibench/cnibench/internal/analysis/findings"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/testutil/analysistest"
 )
@@ -24,14 +24,14 @@ func TestSurvivors(t *testing.T) {
 			samples = append(samples, analysistest.Invalid("x", round, "cpu_steal", "25 %"))
 		}
 	}
-	report := assemble.Report(analysistest.Record(samples...), analysis.Options{})
-	if r := analysistest.Find(t, report, "x", "goodput"); r.N != 1 || r.Of != 7 {
+	rep := report.Analyse(analysistest.Record(samples...), analysis.Options{})
+	if r := analysistest.Find(t, rep, "x", "goodput"); r.N != 1 || r.Of != 7 {
 		t.Errorf("x is of %d of %d rounds, want 1 of 7", r.N, r.Of)
 	}
-	if r := analysistest.Find(t, report, "y", "goodput"); r.N != 7 || r.Of != 7 {
+	if r := analysistest.Find(t, rep, "y", "goodput"); r.N != 7 || r.Of != 7 {
 		t.Errorf("y is of %d of %d rounds, want 7 of 7", r.N, r.Of)
 	}
-	analysistest.CheckFindings(t, report.Findings, "uneven_exclusion", []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
+	analysistest.CheckFindings(t, rep.Findings, "uneven_exclusion", []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
 		Text: "0.00039 7 7 1 7 7 7"}})
 }
 
@@ -48,16 +48,16 @@ func TestSpoiledClocks(t *testing.T) {
 			samples = append(samples, s)
 		}
 	}
-	report := assemble.Report(analysistest.Record(samples...), analysis.Options{})
-	if r := analysistest.Find(t, report, "x", "latency_p50"); r.N != 1 || r.Of != 6 {
+	rep := report.Analyse(analysistest.Record(samples...), analysis.Options{})
+	if r := analysistest.Find(t, rep, "x", "latency_p50"); r.N != 1 || r.Of != 6 {
 		t.Errorf("the latency is of %d of %d rounds, want 1 of 6", r.N, r.Of)
 	}
-	if r := analysistest.Find(t, report, "x", "network_time_p50"); r.N != 6 || r.Of != 6 {
+	if r := analysistest.Find(t, rep, "x", "network_time_p50"); r.N != 6 || r.Of != 6 {
 		t.Errorf("the network time is of %d of %d rounds, want 6 of 6", r.N, r.Of)
 	}
-	analysistest.CheckFindings(t, report.Findings, "client_late", []analysis.Finding{{Severity: analysis.Warn, Contender: "x", Step: "dts", Excluded: true,
+	analysistest.CheckFindings(t, rep.Findings, "client_late", []analysis.Finding{{Severity: analysis.Warn, Contender: "x", Step: "dts", Excluded: true,
 		Text: "5 6 3"}})
-	analysistest.CheckFindings(t, report.Findings, "uneven_exclusion", []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
+	analysistest.CheckFindings(t, rep.Findings, "uneven_exclusion", []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
 		Text: "0.015 6 6 1 6"}})
 }
 
@@ -74,8 +74,8 @@ func TestOneStallTail(t *testing.T) {
 			samples = append(samples, s)
 		}
 	}
-	report := assemble.Report(analysistest.Record(samples...), analysis.Options{})
-	analysistest.CheckFindings(t, report.Findings, "one_stall_tail", []analysis.Finding{{Severity: analysis.Warn, Contender: "x", Step: "dts",
+	rep := report.Analyse(analysistest.Record(samples...), analysis.Options{})
+	analysistest.CheckFindings(t, rep.Findings, "one_stall_tail", []analysis.Finding{{Severity: analysis.Warn, Contender: "x", Step: "dts",
 		Text: "99"}})
 }
 
