@@ -92,3 +92,22 @@ func TestEmulated(t *testing.T) {
 		}
 	}
 }
+
+// TestComparedEmulated: a comparison tells it of each run.
+func TestComparedEmulated(t *testing.T) {
+	c := comparedSample()
+	c.New.Emulated = true
+	for format, want := range map[string][]string{
+		"text": {"on an emulated CPU"}, "json": {`"emulated": false`, `"emulated": true`}, "benchstat": {"emulated: false\n", "emulated: true\n"},
+	} {
+		var b strings.Builder
+		if err := WriteCompare(&b, format, c, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if n := strings.Count(b.String(), w); n != 1 {
+				t.Errorf("%s: %q stands there %d times", format, w, n)
+			}
+		}
+	}
+}
