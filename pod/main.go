@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/cli/inside"
 	"github.com/cnibench/cnibench/internal/cli/loadcmd"
+	"github.com/cnibench/cnibench/internal/cli/tunecmd"
 	"github.com/cnibench/cnibench/internal/text"
 )
 
@@ -20,15 +21,17 @@ import (
 var version = "dev"
 
 func main() {
-	root := &cobra.Command{Use: "cnibench", SilenceUsage: true, SilenceErrors: true}
-	tune := &cobra.Command{Use: "tune"}
-	tune.AddCommand(inside.TuneHere())
-	root.AddCommand(inside.Agent(version), inside.Fingerprint(), tune, loadcmd.Load(), loadcmd.Serve())
-	if err := root.ExecuteContext(context.Background()); err != nil {
+	if err := newRoot().ExecuteContext(context.Background()); err != nil {
 		code, message := exit.Code(err), err.Error()
 		if message != "" {
 			fmt.Fprintln(os.Stderr, "cnibench: "+text.Safe(message))
 		}
 		os.Exit(code)
 	}
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{Use: "cnibench", SilenceUsage: true, SilenceErrors: true}
+	root.AddCommand(inside.Agent(version), inside.Fingerprint(), tunecmd.New(nil), loadcmd.Load(), loadcmd.Serve())
+	return root
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/cli/clusterflags"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 
 	"github.com/spf13/cobra"
@@ -69,15 +70,15 @@ Exit codes: 0 all as claimed; 1 a check could not be carried out; 2 wrong usage;
 	fl.StringVar(&f.one.Name, "case", "", "policy: carry out the case `NAME` alone and print its policies")
 	fl.DurationVar(&f.one.Hold, "hold", 0, "with --case: keep the case's policies and pods for this `time` after the verdict")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(checkFormats, cobra.ShellCompDirectiveNoFileComp))
-	cmdutil.AddNodes(c, &f.Nodes)
+	clusterflags.AddNodes(c, &f.Nodes)
 	fl.StringVar(&f.Underlay, "underlay", f.Underlay, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
 	fl.StringVar(&f.Offload, "offload", f.Offload, "lab: how frames cross the underlay: host or wire")
 	fl.StringVar(&f.CNIConf, "cni-conf", "", "lab: check the CNI configuration in `FILE` as contender \"custom\"")
 	fl.StringVar(&f.CNITransport, "cni-transport", f.CNITransport, "lab: how the nodes' pod subnets of --cni-conf are joined: routes, vxlan or none")
 	addGuest(c, &f.Request)
-	cmdutil.AddConnection(c, &f.Cluster)
-	cmdutil.AddPods(c, &f.Cluster)
-	cmdutil.AddInstall(c, &f.Cluster)
+	clusterflags.AddConnection(c, &f.Cluster)
+	clusterflags.AddPods(c, &f.Cluster)
+	clusterflags.AddInstall(c, &f.Cluster)
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena/guest/vm"
+	"github.com/cnibench/cnibench/internal/cli/clusterflags"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/tunecmd"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -57,14 +58,14 @@ cluster's scratch label or --scratch, and --image for the pods that clean the no
 	addArena(c, &f.arena, "where to clean: auto (this machine, as lab and microvm) or kube (a cluster)")
 	c.Flags().BoolVar(&f.cache, "cache", false, "also remove the kernels that were downloaded for guests")
 	c.Flags().BoolVar(&f.allRuns, "all-runs", false, "kube: also remove runs that are under way, at once")
-	cmdutil.AddConnection(c, &f.kube)
-	cmdutil.AddProgram(c, &f.kube)
-	cmdutil.AddWithin(c, &f.kube)
-	cmdutil.AddScratch(c, &f.kube)
+	clusterflags.AddConnection(c, &f.kube)
+	clusterflags.AddProgram(c, &f.kube)
+	clusterflags.AddWithin(c, &f.kube)
+	clusterflags.AddScratch(c, &f.kube)
 	for flag, usage := range map[string]string{
 		"image":       "kube: `image` of the pods that clean nodes after --install (needed then)",
 		"namespace":   "kube: remove only what runs have left in this `namespace`, which an administrator made (default: the namespaces of all runs)",
-		"pull-policy": "kube: " + strings.Join(cmdutil.PullPolicies, ", ") + " (default: the one of the run)",
+		"pull-policy": "kube: " + strings.Join(clusterflags.PullPolicies, ", ") + " (default: the one of the run)",
 	} {
 		known := c.Flags().Lookup(flag)
 		known.Usage, known.DefValue = usage, ""

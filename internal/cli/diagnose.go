@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/cli/clusterflags"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/diagnose"
 	"github.com/cnibench/cnibench/internal/run"
@@ -56,9 +57,9 @@ Exit codes: 0 nothing found; 4 a cause found; 1 could not look; 2, 3 as everywhe
 		},
 	}
 	addArena(c, &f.Arena, "where: lab, microvm (the lab under another kernel) or kube (a cluster); auto is lab")
-	cmdutil.AddNodes(c, &f.Nodes)
-	cmdutil.AddConnection(c, &f.Cluster)
-	cmdutil.AddPods(c, &f.Cluster)
+	clusterflags.AddNodes(c, &f.Nodes)
+	clusterflags.AddConnection(c, &f.Cluster)
+	clusterflags.AddPods(c, &f.Cluster)
 	addGuest(c, &f.Request)
 	fl := c.Flags()
 	fl.StringVar(&d.Contender, "contender", "", "lab: the contender whose network is looked at (default flannel-vxlan)")

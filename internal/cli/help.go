@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+	"github.com/cnibench/cnibench/internal/cli/clusterflags"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/text/console"
 )
@@ -119,9 +119,9 @@ selftest and tune; each command's --help lists the ones that it has. docs/kubern
 says more.`,
 	}
 	var k run.Cluster
-	cmdutil.AddConnection(c, &k)
-	cmdutil.AddPods(c, &k)
-	cmdutil.AddInstall(c, &k)
+	clusterflags.AddConnection(c, &k)
+	clusterflags.AddPods(c, &k)
+	clusterflags.AddInstall(c, &k)
 	c.Flags().SortFlags = false
 	c.Flags().VisitAll(func(flag *pflag.Flag) {
 		flag.Usage = strings.TrimPrefix(flag.Usage, clusterPrefix)

@@ -31,7 +31,7 @@ var listings = []listing{
 	{"workloads", []string{"Workload", "Parameters", "Programs", "Summary"}, listWorkloads},
 	{"metrics", []string{"Metric", "Unit", "Better", "Meaning"}, listMetrics},
 	{"checks", []string{"Check", "Question"}, listChecks},
-	{"tunings", []string{"Setting", "Scope", "Study", "Parameters", "Summary"}, tunecmd.List},
+	{"tunings", []string{"Setting", "Scope", "Study", "Parameters", "Summary"}, func(*run.Catalogue) ([][]string, any, error) { return tunecmd.List() }},
 }
 
 func newListCmd() *cobra.Command {

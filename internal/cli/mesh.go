@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/cli/clusterflags"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/mesh"
 	"github.com/cnibench/cnibench/internal/run"
@@ -55,9 +56,9 @@ Exit codes: 0 nothing is slow; 4 a place is slow; 1, 2, 3 as everywhere.`),
 		},
 	}
 	addArena(c, &f.Arena, "where: lab, microvm (the lab under another kernel) or kube (a cluster); auto is lab")
-	cmdutil.AddNodes(c, &f.Nodes)
-	cmdutil.AddConnection(c, &f.Cluster)
-	cmdutil.AddPods(c, &f.Cluster)
+	clusterflags.AddNodes(c, &f.Nodes)
+	clusterflags.AddConnection(c, &f.Cluster)
+	clusterflags.AddPods(c, &f.Cluster)
 	addGuest(c, &f.Request)
 	fl := c.Flags()
 	fl.StringVar(&task.Contender, "contender", "", "lab: the contender whose network is measured (default flannel-vxlan)")

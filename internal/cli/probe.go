@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/cli/clusterflags"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/run"
@@ -60,10 +61,10 @@ With --packages it prints which programs are missing for runs in the lab, or for
 	addArena(c, &f.arena, "what to probe: auto (this kernel, as lab and microvm) or kube (a cluster)")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print as JSON")
 	f.packages.add(c)
-	cmdutil.AddNodes(c, &f.nodes)
-	cmdutil.AddConnection(c, &f.kube)
-	cmdutil.AddPods(c, &f.kube)
-	cmdutil.AddInstall(c, &f.kube)
+	clusterflags.AddNodes(c, &f.nodes)
+	clusterflags.AddConnection(c, &f.kube)
+	clusterflags.AddPods(c, &f.kube)
+	clusterflags.AddInstall(c, &f.kube)
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena/guest/vm"
+	"github.com/cnibench/cnibench/internal/cli/clusterflags"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/stat"
@@ -78,7 +79,7 @@ and a baseline of its own.`),
 	fl.BoolVar(&f.Keep, "keep", false, "lab: keep the last contender up until Ctrl-C, for cnibench enter")
 	fl.StringVar(&f.Checks, "check", "", "`checks` of every contender before the first round: mtu,encryption or all; the run keeps the results; see cnibench list checks")
 	fl.StringVar(&f.Baseline, "baseline", f.Baseline, "contender with which all others are compared")
-	cmdutil.AddNodes(c, &f.Nodes)
+	clusterflags.AddNodes(c, &f.Nodes)
 	fl.StringVar(&f.Underlay, "underlay", f.Underlay, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
 	fl.StringVar(&f.MTU, "mtu", f.MTU, "MTU of the underlay in `bytes`: a lab sets it; for a cluster, the MTU that the nodes have")
 	fl.StringVar(&f.PodMTU, "pod-mtu", "", "lab: MTU of the pods in `bytes` (default: the contender's own, else --mtu without the encapsulation)")
@@ -92,10 +93,10 @@ and a baseline of its own.`),
 	fl.BoolVar(&f.plan, "plan", false, "print what the run would do and make, and do nothing")
 	addConfig(c, &f.config)
 	addGuest(c, &f.Request)
-	cmdutil.AddConnection(c, &f.Cluster)
+	clusterflags.AddConnection(c, &f.Cluster)
 	contextHelp(c)
-	cmdutil.AddPods(c, &f.Cluster)
-	cmdutil.AddInstall(c, &f.Cluster)
+	clusterflags.AddPods(c, &f.Cluster)
+	clusterflags.AddInstall(c, &f.Cluster)
 	completeRunFlags(c)
 	return c
 }

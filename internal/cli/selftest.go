@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/cli/clusterflags"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/selftest"
@@ -51,9 +52,9 @@ Exit codes: 0 all were found; 4 one was not; 1, 2, 3 as everywhere.`),
 		},
 	}
 	addArena(c, &f.Arena, "where to test: auto or lab (this machine), microvm (the lab under another kernel) or kube (a cluster)")
-	cmdutil.AddNodes(c, &f.Nodes)
-	cmdutil.AddConnection(c, &f.Cluster)
-	cmdutil.AddImage(c, &f.Cluster)
+	clusterflags.AddNodes(c, &f.Nodes)
+	clusterflags.AddConnection(c, &f.Cluster)
+	clusterflags.AddImage(c, &f.Cluster)
 	fl := c.Flags()
 	fl.StringVar(&f.Cluster.Namespace, "namespace-prefix", run.DefaultNamespace, "kube: beginning of the names of the namespaces that are made")
 	fl.BoolVar(&f.Cluster.Privileged, "privileged", false, "kube: let the pods of the test change their own network (NET_ADMIN), so that faults can be planted")

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena/guest/vm"
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+	"github.com/cnibench/cnibench/internal/cli/clusterflags"
 	"github.com/cnibench/cnibench/internal/cli/tunecmd"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune/bench"
@@ -63,9 +63,9 @@ Nothing stays applied. cnibench report DIR shows the run again.`),
 	c.MarkFlagsMutuallyExclusive("json", "markdown")
 	fl.StringVar(&f.run.Suite, "suite", f.run.Suite, "`suite` to run; see cnibench list suites")
 	addArena(c, &f.run.Arena, "where to run: auto or lab (this machine), microvm (the lab under another kernel) or kube (a cluster)")
-	cmdutil.AddNodes(c, &f.run.Nodes)
-	cmdutil.AddConnection(c, &f.run.Cluster)
-	cmdutil.AddImage(c, &f.run.Cluster)
+	clusterflags.AddNodes(c, &f.run.Nodes)
+	clusterflags.AddConnection(c, &f.run.Cluster)
+	clusterflags.AddImage(c, &f.run.Cluster)
 	fl.StringVar(&f.run.Cluster.Namespace, "namespace-prefix", run.DefaultNamespace, "kube: beginning of the names of the namespaces that are made")
 	fl.BoolVar(&f.run.Cluster.Privileged, "privileged", false, "kube: allow one privileged pod a node, which sets the node and may do there what root may")
 	fl.IntVar(&f.run.Rounds, "rounds", 0, "`number` of passes over all settings and steps (default: the suite's, else what it takes to tell the settings apart)")

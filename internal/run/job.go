@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/text"
@@ -119,7 +120,7 @@ func (j *Job) Lead(ctx context.Context, out io.Writer) error {
 	// The process that measures ends by the first signal. Later ones must not end this one
 	// while it reports what was measured.
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, lab.EndSignals()...)
+	signal.Notify(signals, host.EndSignals()...)
 	defer signal.Stop(signals)
 	dir := j.request.Out
 	_, err := MeasureVerb().In(ctx, j.request, j.Measurement)

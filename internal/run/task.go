@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/guest"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/host"
 )
 
 // InsideCommand is the hidden command with which a process of this program takes a task
@@ -25,7 +26,7 @@ type Verb[T, A any] struct {
 	Name string
 	// Do carries the task out. It runs where the venue can be opened: inside the lab's
 	// namespaces, or in the user's own process for a cluster. Its context ends at the first
-	// signal of lab.EndSignals.
+	// signal of host.EndSignals.
 	Do func(ctx context.Context, in *Inside, task T) (A, error)
 	// Beside, if set, starts what works beside the lab, outside of its namespaces and under
 	// the same kernel, and returns the function that ends it.
@@ -263,7 +264,7 @@ func startInGuest(ctx context.Context, h *handOver) (*answer, error) {
 	}
 	var out bytes.Buffer
 	config.Stdin, config.Stdout, config.Stderr = bytes.NewReader(text), &out, os.Stderr
-	code, err := guest.Run(ctx, &config, []string{InsideCommand}, lab.EndSignals())
+	code, err := guest.Run(ctx, &config, []string{InsideCommand}, host.EndSignals())
 	err = errors.Join(err, release())
 	if err != nil {
 		return nil, guest.Error(lostError{err})

@@ -7,9 +7,9 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/guest"
-	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
@@ -64,9 +64,9 @@ type Traits struct {
 	CleanUp string
 }
 
-// UntilEnded returns a context that ends at the first signal of lab.EndSignals.
+// UntilEnded returns a context that ends at the first signal of host.EndSignals.
 func UntilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(ctx, lab.EndSignals()...)
+	return signal.NotifyContext(ctx, host.EndSignals()...)
 }
 
 // Opened is an arena that is ready, with what its users must know.

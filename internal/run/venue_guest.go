@@ -10,8 +10,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena/guest"
 	"github.com/cnibench/cnibench/internal/arena/guest/vm"
-	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/text/console"
 )
@@ -22,7 +22,7 @@ type Guest = guest.Guest
 // InGuest runs a command in the guest. The error carries the command's exit code if
 // that is not exit.Done.
 func InGuest(ctx context.Context, flags *Guest, argv []string, log *slog.Logger) error {
-	code, err := guest.Command(ctx, flags, argv, log, lab.EndSignals())
+	code, err := guest.Command(ctx, flags, argv, log, host.EndSignals())
 	if err == nil && code != exit.Done {
 		return exit.With(code, nil)
 	}

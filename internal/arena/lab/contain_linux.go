@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/host"
 )
 
 // containedEnv is set in the environment of a program that Contain has started.
@@ -74,7 +75,7 @@ func ContainProgram(ctx context.Context, p Program) (int, error) {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, EndSignals()...)
+	signal.Notify(signals, host.EndSignals()...)
 	defer signal.Stop(signals)
 	err = cmd.Start()
 	lifeline.Close()
@@ -117,18 +118,6 @@ func ContainProgram(ctx context.Context, p Program) (int, error) {
 		return exit.ExitCode(), nil
 	}
 	return 1, err
-}
-
-// EndSignals returns the signals that end a run in order, without those that this
-// process was started to ignore, e.g. by nohup.
-func EndSignals() []os.Signal {
-	var signals []os.Signal
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
-		if !signal.Ignored(s) {
-			signals = append(signals, s)
-		}
-	}
-	return signals
 }
 
 func containError(err error, rootless bool) error {

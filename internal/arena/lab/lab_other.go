@@ -4,7 +4,6 @@ package lab
 
 import (
 	"context"
-	"os"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -24,9 +23,6 @@ func Contain(context.Context, []string) (int, error) { return 1, errNotLinux }
 
 // ContainProgram says that this is not Linux.
 func ContainProgram(context.Context, Program) (int, error) { return 1, errNotLinux }
-
-// EndSignals are the signals that end a run in order.
-func EndSignals() []os.Signal { return []os.Signal{os.Interrupt} }
 
 // Enter says that this is not Linux.
 func Enter() error { return errNotLinux }

@@ -1,6 +1,5 @@
-// Package cmdutil has what several commands share: flags of a cluster, tables
-// and JSON. It knows no command.
-// Next: kube_flags.go.
+// Package cmdutil has what several commands share: the command line, tables and JSON. It
+// knows no command, and the program for pods uses it. Next: print.go.
 package cmdutil
 
 import (
@@ -23,4 +22,9 @@ func GivenFlags(c *cobra.Command) map[string]bool {
 // it looks for: `kubectl cnibench`.
 func IsPlugin() bool {
 	return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "kubectl-cnibench"
+}
+
+// Fixed completes the flag by these values.
+func Fixed(c *cobra.Command, flag string, values []string) {
+	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }

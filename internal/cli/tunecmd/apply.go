@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/run"
+	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -19,8 +20,8 @@ import (
 // tuneSystemDir is root's state folder.
 const tuneSystemDir = "/var/lib/cnibench"
 
-func newTuneApplyCmd() *cobra.Command {
-	var f Flags
+func newTuneApplyCmd(nodes Nodes) *cobra.Command {
+	f := Flags{nodes: nodes}
 	c := &cobra.Command{
 		Use:   "apply SETTING…|--profile PROFILE",
 		Short: "Apply settings, after writing the old values to a journal",
@@ -47,7 +48,7 @@ func runTuneApply(c *cobra.Command, f *Flags, args []string) error {
 	if len(req.Names()) == 0 {
 		return exit.Usage("nothing to apply: name settings, or a --profile; `cnibench tune plan` shows them")
 	}
-	if f.arena == run.Kube {
+	if f.arena == arenaKube {
 		return f.onNodes(c, args)
 	}
 	m, err := f.machine()
@@ -61,7 +62,7 @@ func runTuneApply(c *cobra.Command, f *Flags, args []string) error {
 	if err := somethingApplies(items); err != nil {
 		return err
 	}
-	ctx, stop := run.UntilEnded(c.Context())
+	ctx, stop := signal.NotifyContext(c.Context(), host.EndSignals()...)
 	defer stop()
 	dir, err := f.stateDir()
 	if err != nil {

@@ -8,15 +8,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/text"
 )
 
 // The machines that settings are of.
 const (
 	arenaLocal = "local"
+	arenaKube  = "kube" // the nodes of a cluster
 	arenaNode  = "node" // this machine, asked from a cluster; nobody types it
 )
 
@@ -26,12 +25,21 @@ const takeBackFlag = "take-back-with"
 // tuneKubeFlags are the flags of a cluster: where its nodes are, and what runs there.
 var tuneKubeFlags = []string{"kubeconfig", "context", "image", "pull-policy", "nodes", "privileged"}
 
-// addKube adds them.
+// Nodes carries commands out on the nodes of a cluster. The program for pods has none: it
+// is what is carried out there.
+type Nodes interface {
+	// AddFlags adds the flags named by tuneKubeFlags.
+	AddFlags(c *cobra.Command)
+	// Run runs this program with those arguments on the nodes that c's flags choose, and
+	// shows what each says. next is the next step after an end on the way.
+	Run(c *cobra.Command, args []string, next string) error
+}
+
+// addKube adds the flags of a cluster.
 func (f *Flags) addKube(c *cobra.Command) {
-	cmdutil.AddConnection(c, &f.kube)
-	cmdutil.AddProgram(c, &f.kube)
-	c.Flags().StringVar(&f.nodes, "nodes", "", "kube: names of `nodes`, a,b (default: all that are ready)")
-	c.Flags().BoolVar(&f.kube.Privileged, "privileged", false, "kube: allow one privileged pod a node for the time of this command; it may do there what root may")
+	if f.nodes != nil {
+		f.nodes.AddFlags(c)
+	}
 	c.Flags().StringVar(&f.takeBackWith, takeBackFlag, "", "the `command` that is named as the one that takes back what was applied")
 	_ = c.Flags().MarkHidden(takeBackFlag)
 	c.PreRunE = func(c *cobra.Command, _ []string) error { return f.checkArena(c) }
@@ -40,18 +48,21 @@ func (f *Flags) addKube(c *cobra.Command) {
 // checkArena refuses an unknown machine, and flags that mean nothing on it.
 func (f *Flags) checkArena(c *cobra.Command) error {
 	switch f.arena {
-	case run.Kube:
+	case arenaKube:
+		if f.nodes == nil {
+			return exit.Usage("--arena kube: this is the program for pods, which knows no clusters; run cnibench")
+		}
 		if f.root != "" {
 			return exit.Usage("--root: a cluster's nodes have trees of their own; leave it out")
 		}
 		return nil
 	case arenaLocal, arenaNode:
 	default:
-		return text.Unknown("arena", f.arena, []string{arenaLocal, run.Kube})
+		return text.Unknown("arena", f.arena, []string{arenaLocal, arenaKube})
 	}
 	for _, flag := range tuneKubeFlags {
 		if c.Flags().Changed(flag) {
-			return exit.Usage("--%s: means nothing with --arena %s, only with %s; leave it out", flag, f.arena, run.Kube)
+			return exit.Usage("--%s: means nothing with --arena %s, only with %s; leave it out", flag, f.arena, arenaKube)
 		}
 	}
 	return nil
@@ -63,7 +74,7 @@ func (f *Flags) revertCommand() string { return cmp.Or(f.takeBackWith, "cnibench
 // sameNodes is the command line of another subcommand for the nodes that c
 // asks, where and as it does.
 func sameNodes(c *cobra.Command, subcommand string) string {
-	argv := []string{"cnibench", "tune", subcommand, "--arena", run.Kube}
+	argv := []string{"cnibench", "tune", subcommand, "--arena", arenaKube}
 	for _, name := range tuneKubeFlags {
 		switch flag := c.Flags().Lookup(name); {
 		case !flag.Changed:
@@ -79,15 +90,7 @@ func sameNodes(c *cobra.Command, subcommand string) string {
 // onNodes runs the same command on the nodes of the cluster, and shows what
 // each of them says.
 func (f *Flags) onNodes(c *cobra.Command, args []string) error {
-	request := &run.Request{Given: cmdutil.GivenFlags(c), Nodes: f.nodes, Cluster: f.kube}
-	return run.OnNodes(c.Context(), request, onNodeArgs(c, args), whatHolds(c), func(answers []run.NodeAnswer) error {
-		return showNodes(c, answers)
-	})
-}
-
-// whatHolds is the next step after an end on the way.
-func whatHolds(c *cobra.Command) string {
-	return "`" + sameNodes(c, "status") + "` says what is applied"
+	return f.nodes.Run(c, onNodeArgs(c, args), "`"+sameNodes(c, "status")+"` says what is applied")
 }
 
 // onNodeArgs is the command line for a node.

@@ -4,12 +4,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
 // List is `cnibench list tunings`.
-func List(*run.Catalogue) ([][]string, any, error) {
+func List() ([][]string, any, error) {
 	type value struct {
 		tune.Setting
 		Params   []tune.Param `json:"params"`

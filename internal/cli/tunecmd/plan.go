@@ -7,13 +7,12 @@ import (
 
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
-func newTunePlanCmd() *cobra.Command {
-	var f Flags
+func newTunePlanCmd(nodes Nodes) *cobra.Command {
+	f := Flags{nodes: nodes}
 	var asJSON bool
 	var export string
 	c := &cobra.Command{
@@ -42,7 +41,7 @@ a profile or settings it plans all settings.`,
 					return err
 				}
 			}
-			if f.arena == run.Kube {
+			if f.arena == arenaKube {
 				return f.onNodes(c, args)
 			}
 			m, err := f.machine()

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -40,15 +39,15 @@ func withTuneJournal(f *Flags, fn func(m *tune.Machine, j *tune.Journal) error) 
 // nothingApplied is what status and revert print if there is no journal.
 const nothingApplied = "nothing is applied"
 
-func newTuneStatusCmd() *cobra.Command {
-	var f Flags
+func newTuneStatusCmd(nodes Nodes) *cobra.Command {
+	f := Flags{nodes: nodes}
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "Print what is applied, and what somebody changed since",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			if f.arena == run.Kube {
+			if f.arena == arenaKube {
 				return f.onNodes(c, args)
 			}
 			out := c.OutOrStdout()
@@ -97,8 +96,8 @@ func statusJSON(list []tune.Status) any {
 	return map[string]any{"schema": "cnibench/tune-status/1", "applied": values}
 }
 
-func newTuneRevertCmd() *cobra.Command {
-	var f Flags
+func newTuneRevertCmd(nodes Nodes) *cobra.Command {
+	f := Flags{nodes: nodes}
 	var force bool
 	c := &cobra.Command{
 		Use:   "revert",
@@ -108,7 +107,7 @@ changed since it was applied is kept and named, unless --force. What could not b
 stays in the journal, so that you can try again.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			if f.arena == run.Kube {
+			if f.arena == arenaKube {
 				return f.onNodes(c, args)
 			}
 			found, err := withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {

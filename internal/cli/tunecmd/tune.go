@@ -12,12 +12,12 @@ import (
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/cli/inside"
 	"github.com/cnibench/cnibench/internal/host"
-	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/tune"
 )
 
-// New returns the command; bench is its subcommand.
-func New(bench *cobra.Command) *cobra.Command {
+// New returns the command for this machine and, unless nodes is nil, those of a cluster.
+// bench are its further subcommands.
+func New(nodes Nodes, bench ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tune",
 		Short: "Plan, measure, apply and revert host settings",
@@ -39,7 +39,8 @@ With --arena kube all of them work on the nodes of a cluster.`),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newTunePlanCmd(), newTuneApplyCmd(), newTuneStatusCmd(), newTuneRevertCmd(), bench, inside.TuneHere())
+	c.AddCommand(newTunePlanCmd(nodes), newTuneApplyCmd(nodes), newTuneStatusCmd(nodes), newTuneRevertCmd(nodes), inside.TuneHere())
+	c.AddCommand(bench...)
 	return c
 }
 
@@ -51,8 +52,7 @@ type Flags struct {
 	nics    []string
 	arena   string
 	root    string // a copied tree of /proc and /sys to use instead of this machine
-	nodes   string // names of a cluster's nodes
-	kube    run.Cluster
+	nodes   Nodes  // nil: this program knows no clusters
 	// takeBackWith is the command that reverts what was applied, if it is not the usual one.
 	takeBackWith string
 }
@@ -72,10 +72,10 @@ func (f *Flags) Choose(c *cobra.Command) {
 func (f *Flags) where(c *cobra.Command) {
 	usual := arenaLocal
 	if cmdutil.IsPlugin() {
-		usual = run.Kube
+		usual = arenaKube
 	}
 	c.Flags().StringVar(&f.arena, "arena", usual, "local (this machine) or kube (the nodes of a cluster, with --privileged)")
-	cmdutil.Fixed(c, "arena", []string{arenaLocal, run.Kube})
+	cmdutil.Fixed(c, "arena", []string{arenaLocal, arenaKube})
 	f.addKube(c)
 	c.Flags().StringVar(&f.root, "root", "", "use a copied tree of /proc and /sys instead of this machine")
 	_ = c.Flags().MarkHidden("root")

@@ -1,4 +1,4 @@
-package tunecmd
+package cli
 
 import (
 	"encoding/json"
@@ -9,19 +9,42 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/cli/clusterflags"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/text"
 )
 
+// clusterNodes is tunecmd.Nodes: what the flags of the one command that runs say.
+type clusterNodes struct {
+	nodes string // their names
+	kube  run.Cluster
+}
+
+// AddFlags implements tunecmd.Nodes.
+func (n *clusterNodes) AddFlags(c *cobra.Command) {
+	clusterflags.AddConnection(c, &n.kube)
+	clusterflags.AddProgram(c, &n.kube)
+	c.Flags().StringVar(&n.nodes, "nodes", "", "kube: names of `nodes`, a,b (default: all that are ready)")
+	c.Flags().BoolVar(&n.kube.Privileged, "privileged", false, "kube: allow one privileged pod a node for the time of this command; it may do there what root may")
+}
+
+// Run implements tunecmd.Nodes.
+func (n *clusterNodes) Run(c *cobra.Command, args []string, next string) error {
+	request := &run.Request{Given: cmdutil.GivenFlags(c), Nodes: n.nodes, Cluster: n.kube}
+	return run.OnNodes(c.Context(), request, args, next, func(answers []run.NodeAnswer) error {
+		return showNodes(c, answers, next)
+	})
+}
+
 // showNodes prints what the nodes said. Its error names those that failed, with
 // the worst of their exit codes.
-func showNodes(c *cobra.Command, all []run.NodeAnswer) error {
+func showNodes(c *cobra.Command, all []run.NodeAnswer, next string) error {
 	var stdout, notes, problems said
 	code := exit.Done
 	for _, did := range all {
-		note, problem := parted(did, whatHolds(c))
+		note, problem := parted(did, next)
 		stdout.add(did.Node, did.Stdout)
 		notes.add(did.Node, note)
 		if problem != nil {
