@@ -245,7 +245,7 @@ func burst(ctx context.Context, b Burst) (Bursted, error) {
 	if err != nil {
 		return Bursted{}, err
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }() // what arrived is known by then
 	got, err := s.Slice(ctx, b.LeadIn, b.Duration, func() {}, func() {})
 	if err != nil {
 		return Bursted{}, err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -160,19 +159,6 @@ func (f *Facts) read(p Place) (string, error) {
 func (f *Facts) has(path string) bool {
 	_, err := f.m.Files.ReadFile(path)
 	return err == nil
-}
-
-// number reads a value that must be a whole number.
-func (f *Facts) number(p Place) (int, error) {
-	text, err := f.read(p)
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return 0, &unreadable{fmt.Errorf("%s: %w", p, err)}
-	}
-	return n, nil
 }
 
 // change returns the change of one place from its current value to another.
