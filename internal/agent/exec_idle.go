@@ -61,8 +61,7 @@ func idle(ctx context.Context, p patience, sign func() string) error {
 			}
 			if text := sign(); text != last {
 				last, changed, limit = text, time.Now(), p.next
-			}
-			if time.Since(changed) > limit { // by the monotonic clock, which nobody sets
+			} else if time.Since(changed) > limit { // by the monotonic clock, which nobody sets
 				return fmt.Errorf("%w for %v", ErrAbandoned, limit)
 			}
 		}
