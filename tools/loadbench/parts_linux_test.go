@@ -80,6 +80,7 @@ func TestNetworkTimeIsThatOfThePackets(t *testing.T) {
 
 // The percentiles that plan and stalls give are those that were measured.
 func TestStallIsMeasured(t *testing.T) {
+	needs.Slow(t, "measures stalls, on a quiet machine")
 	b := testBed(t, "ip")
 	mostly(t, func() error {
 		server, err := b.stalling(t.Context(), 200*time.Millisecond, time.Second)
