@@ -64,7 +64,7 @@ func TestKubeTune(t *testing.T) {
 		t.Errorf("revert: exit code %d, want %d and %q: %s", code, exit.Failed, kept, messages)
 	}
 	// What was said is pasted.
-	_, pasted, _ := strings.Cut(messages, "restore it all the same with: cnibench ")
+	_, pasted, _ := strings.Cut(messages, "to restore it anyway: cnibench ")
 	shell := exec.Command("sh", "-c", program+" "+pasted)
 	if said, err := shell.CombinedOutput(); err != nil || !strings.Contains(string(said), "1 value restored") {
 		t.Errorf("%q: %v: %s", shell.Args, err, said)

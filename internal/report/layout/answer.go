@@ -193,7 +193,7 @@ func (v answer) byMedians(g *Group, c Column, figures []*analysis.Result) string
 	others := slices.DeleteFunc(slices.Clone(figures), v.isHost)
 	taken := v.Taken(g, c)
 	spread := v.spreadOf(g, c)
-	if spread == nil {
+	if spread == nil || spread.Different > maxDifferent {
 		return strings.Join(append([]string{fmt.Sprintf("%s can't tell contenders apart; %s has the best median (%s)", unit.Plural(taken, "round"), others[0].Contender, Value(others[0]))}, v.byFamily(c, others, nil)...), ". ") + "."
 	}
 	near := func(list []*analysis.Result) (names []string, of *analysis.Result) {
@@ -490,6 +490,10 @@ func (g *Group) precisionOf(c Column) string {
 }
 
 // wholePercent returns a share as a per cent rounded up, such as "11 %".
+// maxDifferent is the smallest difference that means something, as a share, beyond which rounds
+// tell nothing apart: a contender would need twice the figure of another.
+const maxDifferent = 1
+
 func wholePercent(share float64) string { return fmt.Sprintf("%.0f %%", math.Ceil(100*share-1e-9)) }
 
 // shareOfRate matches what a suite says of a rate that a run has found.
