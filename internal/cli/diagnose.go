@@ -56,11 +56,7 @@ Exit codes: 0 nothing found; 4 a cause found; 1 could not look; 2, 3 as everywhe
 			return run.Diagnose(c.Context(), &f.Request, d, show)
 		},
 	}
-	addArena(c, &f.Arena, "where: lab, microvm (the lab under another kernel) or kube (a cluster); auto is lab")
-	clusterflags.AddNodes(c, &f.Nodes)
-	clusterflags.AddConnection(c, &f.Cluster)
-	clusterflags.AddPods(c, &f.Cluster)
-	addGuest(c, &f.Request)
+	addOneNetwork(c, &f.Request)
 	fl := c.Flags()
 	fl.StringVar(&d.Contender, "contender", "", "lab: the contender whose network is looked at (default flannel-vxlan)")
 	fl.StringVar(&f.MaxRate, "max-rate", "", "the most that bulk sends, e.g. 500M; 0 is no limit (default 200M in a cluster, none in the lab)")
@@ -72,6 +68,15 @@ Exit codes: 0 nothing found; 4 a cause found; 1 could not look; 2, 3 as everywhe
 	fl.StringVar(&d.Plant, "plant", "", "plant the fault of this `file` first")
 	_ = fl.MarkHidden("plant")
 	return c
+}
+
+// addOneNetwork adds the flags of commands that look at one network wherever it is.
+func addOneNetwork(c *cobra.Command, f *run.Request) {
+	addArena(c, &f.Arena, "where: lab, microvm (the lab under another kernel) or kube (a cluster); auto is lab")
+	clusterflags.AddNodes(c, &f.Nodes)
+	clusterflags.AddConnection(c, &f.Cluster)
+	clusterflags.AddPods(c, &f.Cluster)
+	addGuest(c, f)
 }
 
 // printDiagnosis prints the answer first, then what was excluded and what was not seen.

@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/cli/clusterflags"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/mesh"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/text"
@@ -55,11 +54,7 @@ Exit codes: 0 nothing is slow; 4 a place is slow; 1, 2, 3 as everywhere.`),
 			return errors.Join(writeMesh(c.OutOrStdout(), r, format, output), err)
 		},
 	}
-	addArena(c, &f.Arena, "where: lab, microvm (the lab under another kernel) or kube (a cluster); auto is lab")
-	clusterflags.AddNodes(c, &f.Nodes)
-	clusterflags.AddConnection(c, &f.Cluster)
-	clusterflags.AddPods(c, &f.Cluster)
-	addGuest(c, &f.Request)
+	addOneNetwork(c, &f.Request)
 	fl := c.Flags()
 	fl.StringVar(&task.Contender, "contender", "", "lab: the contender whose network is measured (default flannel-vxlan)")
 	fl.StringVar(&f.MaxRate, "max-rate", "", "the most that a node sends, e.g. 500M (default 200M in a cluster, no limit in the lab)")
@@ -72,14 +67,9 @@ Exit codes: 0 nothing is slow; 4 a place is slow; 1, 2, 3 as everywhere.`),
 }
 
 // writeMesh writes the report in that format to the file, or to out.
-func writeMesh(out io.Writer, r *mesh.Report, format, file string) (err error) {
+func writeMesh(out io.Writer, r *mesh.Report, format, file string) error {
 	if file != "" {
-		opened, err := os.Create(file)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, opened.Close()) }()
-		out = opened
+		return disk.ReplaceFile(file, func(w io.Writer) error { return writeMesh(w, r, format, "") })
 	}
 	switch format {
 	case "json":
@@ -87,6 +77,6 @@ func writeMesh(out io.Writer, r *mesh.Report, format, file string) (err error) {
 	case "html":
 		return r.WritePage(out)
 	}
-	_, err = fmt.Fprint(out, text.Safe(r.String()))
+	_, err := fmt.Fprint(out, text.Safe(r.String()))
 	return err
 }

@@ -84,7 +84,7 @@ type Place struct {
 	P float64 `json:"p"`
 }
 
-// Limit is how far from usual a place must be to be worth a name: a ratio above 1 for goodput
+// limits are how far from usual a place must be to be worth a name: a ratio above 1 for goodput
 // and RTT, a difference for loss. Healthy nodes of one kind differ by less.
 var limits = map[Metric]float64{Goodput: 1.15, RTT: 1.5, Loss: 0.0005}
 
@@ -99,7 +99,7 @@ func badness(m Metric, value float64) float64 {
 	return value
 }
 
-// value is the inverse of badness.
+// valueOf is the inverse of badness.
 func valueOf(m Metric, bad float64) float64 {
 	switch {
 	case m == Goodput:

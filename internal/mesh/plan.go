@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -110,17 +109,16 @@ func borderOf(nodes []Node, p Pair) [2]string {
 
 // Cost is what a tournament takes, for a plan that people read before anything is sent.
 type Cost struct {
-	Pairs      int           `json:"pairs"`     // directions
-	Time       time.Duration `json:"-"`         // of all slots
-	Seconds    float64       `json:"seconds"`   // the same
-	NodeRate   float64       `json:"node_rate"` // bit/s, the most that a node sends or receives
-	BorderRate float64       `json:"zone_rate"` // bit/s, the most that crosses two zones one way
-	NodeBytes  float64       `json:"node_bytes"`
+	Pairs      int     `json:"pairs"`      // directions
+	Seconds    float64 `json:"seconds"`    // of all slots
+	NodeRate   float64 `json:"node_rate"`  // bit/s, the most that a node sends or receives
+	BorderRate float64 `json:"zone_rate"`  // bit/s, the most that crosses two zones one way
+	NodeBytes  float64 `json:"node_bytes"` // the most that a node sends in all
 }
 
 // CostOf returns what the slots take under the limits.
 func CostOf(nodes []Node, slots [][]Pair, l Limits) Cost {
-	c := Cost{Time: time.Duration(len(slots)) * (l.Slice + l.Gap), NodeRate: l.Rate}
+	c := Cost{Seconds: float64(len(slots)) * (l.Slice + l.Gap).Seconds(), NodeRate: l.Rate}
 	sent := make([]int, len(nodes))
 	for _, slot := range slots {
 		c.Pairs += len(slot)
@@ -133,15 +131,8 @@ func CostOf(nodes []Node, slots [][]Pair, l Limits) Cost {
 			}
 		}
 	}
-	c.Seconds = c.Time.Seconds()
 	if len(sent) > 0 {
 		c.NodeBytes = float64(slices.Max(sent)) * l.Rate * l.Slice.Seconds() / 8
 	}
 	return c
-}
-
-// String returns the cost in one line.
-func (c Cost) String() string {
-	return fmt.Sprintf("%d directions in %s; a node sends %.0f Mbit/s at most and %.0f MB in all",
-		c.Pairs, c.Time.Round(time.Second), c.NodeRate/1e6, c.NodeBytes/1e6)
 }

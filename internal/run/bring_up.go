@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,10 +11,40 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/check"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/linux"
 	"github.com/cnibench/cnibench/internal/mesh/measure"
+	"github.com/cnibench/cnibench/internal/unit"
 )
+
+// oneContender returns the contender whose network a task looks at: the one that was asked for,
+// else a cluster's own network or flannel-vxlan. It caps what is sent in a cluster unless the
+// user gave --max-rate, and checks the flags before anything is made.
+func (f *Request) oneContender(asked string) (string, error) {
+	usual := "flannel-vxlan"
+	if f.Arena == Kube {
+		usual, f.MaxRate = ThisCluster, cmp.Or(f.MaxRate, DefaultDiagnoseRate)
+	}
+	if f.MaxRate != "" {
+		if _, err := unit.ParseBitRate(f.MaxRate); err != nil {
+			return "", exit.Usage("--max-rate: %w", err)
+		}
+	}
+	venue, err := f.Venue()
+	if err != nil {
+		return "", err
+	}
+	catalogue, err := LoadCatalogue(venue.Own()...)
+	if err != nil {
+		return "", err
+	}
+	c, err := catalogue.Contender(cmp.Or(asked, usual))
+	if err != nil {
+		return "", err
+	}
+	return c.ID, nil
+}
 
 // upNetwork is a contender's network that is up for a task whose agents do all of the work.
 type upNetwork struct {

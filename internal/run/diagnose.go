@@ -2,11 +2,11 @@ package run
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/diagnose"
 	"github.com/cnibench/cnibench/internal/diagnose/measure"
+	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/strictyaml"
 	"github.com/cnibench/cnibench/internal/sysmon"
@@ -41,31 +42,8 @@ const DefaultDiagnoseRate = "200M"
 // Diagnose measures the paths of the contender in the request's venue and hands the verdict
 // to show. The error carries the exit code: exit.Gate if there is a cause.
 func Diagnose(ctx context.Context, f *Request, d Diagnosis, show func(*diagnose.Verdict) error) error {
-	if f.MaxRate == "" && f.Arena == Kube {
-		f.MaxRate = DefaultDiagnoseRate
-	}
-	if f.MaxRate != "" {
-		if _, err := unit.ParseBitRate(f.MaxRate); err != nil {
-			return exit.Usage("--max-rate: %w", err)
-		}
-	}
-	if d.Prove && f.Arena == Kube && !f.Cluster.Privileged {
-		return exit.Usage("--prove: changes settings of nodes and pods and changes them back, for which they need --privileged; add it, or leave --prove out")
-	}
-	usual := "flannel-vxlan"
-	if f.Arena == Kube {
-		usual = ThisCluster
-	}
-	d.Contender = cmp.Or(d.Contender, usual)
-	venue, err := f.Venue()
-	if err != nil {
-		return err
-	}
-	catalogue, err := LoadCatalogue(venue.Own()...)
-	if err != nil {
-		return err
-	}
-	if _, err := catalogue.Contender(d.Contender); err != nil {
+	var err error
+	if d.Contender, err = f.oneContender(d.Contender); err != nil {
 		return err
 	}
 	found, err := DiagnoseVerb().In(ctx, f, d)
@@ -223,5 +201,8 @@ func keepCase(file string, c *diagnose.Case) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
+	return disk.ReplaceFile(file, func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	})
 }

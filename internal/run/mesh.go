@@ -28,29 +28,17 @@ const meshNodes = "6"
 // Mesh measures every node against others in the request's venue. The error is exit.Gate if a
 // place is slow.
 func Mesh(ctx context.Context, f *Request, task MeshTask) (*mesh.Report, error) {
-	usual := "flannel-vxlan"
-	if f.Arena == Kube {
-		usual, f.MaxRate = ThisCluster, cmp.Or(f.MaxRate, DefaultDiagnoseRate)
-	} else if !f.Given["nodes"] {
+	if f.Arena != Kube && !f.Given["nodes"] {
 		f.Nodes = meshNodes
 	}
-	task.Contender = cmp.Or(task.Contender, usual)
 	var err error
+	if task.Contender, err = f.oneContender(task.Contender); err != nil {
+		return nil, err
+	}
 	if f.MaxRate != "" {
 		if task.Rate, err = unit.ParseBitRate(f.MaxRate); err != nil {
-			return nil, exit.Usage("--max-rate: %w", err)
+			return nil, err
 		}
-	}
-	venue, err := f.Venue()
-	if err != nil {
-		return nil, err
-	}
-	catalogue, err := LoadCatalogue(venue.Own()...)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := catalogue.Contender(task.Contender); err != nil {
-		return nil, err
 	}
 	task.Seed = cmp.Or(f.Seed, uint64(time.Now().UnixNano()))
 	r, err := MeshVerb().In(ctx, f, task)

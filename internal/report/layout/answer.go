@@ -489,11 +489,11 @@ func (g *Group) precisionOf(c Column) string {
 	return "not usable here"
 }
 
-// wholePercent returns a share as a per cent rounded up, such as "11 %".
 // maxDifferent is the smallest difference that means something, as a share, beyond which rounds
 // tell nothing apart: a contender would need twice the figure of another.
 const maxDifferent = 1
 
+// wholePercent returns a share as a per cent rounded up, such as "11 %".
 func wholePercent(share float64) string { return fmt.Sprintf("%.0f %%", math.Ceil(100*share-1e-9)) }
 
 // shareOfRate matches what a suite says of a rate that a run has found.
