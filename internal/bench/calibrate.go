@@ -41,7 +41,7 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 		by = "every contender"
 	}
 	r.Progress(Progress{Text: "finding the highest rate that " + by + " sustains"})
-	sites, closeAll, err := r.setUpAll(ctx, plan, entries, shares)
+	deployments, closeAll, err := r.setUpAll(ctx, plan, entries, shares)
 	defer closeAll()
 	if err != nil {
 		return fmt.Errorf("calibration: %w", err)
@@ -63,7 +63,7 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 			continue
 		}
 		if _, known := plan.Capacity[key]; !known {
-			capacity, err := r.capacity(ctx, plan, sites, step, small[key])
+			capacity, err := r.capacity(ctx, plan, deployments, step, small[key])
 			if unbelievable := (*doubtful)(nil); errors.As(err, &unbelievable) {
 				r.Log.Warn("shares are of a closed loop's rate", "step", step.ID, "closed", math.Round(capacity), "error", err)
 				doubt, err = err, nil
@@ -84,7 +84,7 @@ func (r *Runner) Calibrate(ctx context.Context, run *result.Run, baseline result
 		share, _ := workload.Share(step.Params[result.RateParam])
 		rate := share * plan.Capacity[key]
 		if small[key] {
-			rate = rounded(rate)
+			rate = roundRate(rate)
 		}
 		step.Params = maps.Clone(step.Params)
 		step.Params[result.RateParam] = offBeat(rate)
@@ -112,9 +112,9 @@ func (r *Runner) noRate(step result.Step, failed map[string]error, doubt error) 
 }
 
 // setUpAll brings up the entries for the steps, the baseline first. A contender that does
-// not come up has no site; if the baseline does not come up, setUpAll returns its error.
+// not come up has no deployment; if the baseline does not come up, setUpAll returns its error.
 // closeAll must be called, also after an error, and takes all down.
-func (r *Runner) setUpAll(ctx context.Context, plan *result.Plan, entries []result.Entry, shares []*result.Step) (sites []*site, closeAll func(), err error) {
+func (r *Runner) setUpAll(ctx context.Context, plan *result.Plan, entries []result.Entry, shares []*result.Step) (deployments []*deployment, closeAll func(), err error) {
 	var closes []func()
 	closeAll = func() {
 		for _, c := range slices.Backward(closes) {
@@ -128,18 +128,18 @@ func (r *Runner) setUpAll(ctx context.Context, plan *result.Plan, entries []resu
 				steps = append(steps, *s)
 			}
 		}
-		site, _, err := r.setUp(ctx, entry, steps)
-		closes = append(closes, func() { r.noteLeft("calibration: "+entryName(entry), site.close(ctx)) })
+		deployment, _, err := r.setUp(ctx, entry, steps)
+		closes = append(closes, func() { r.noteLeft("calibration: "+entryName(entry), deployment.close(ctx)) })
 		switch {
 		case err == nil:
-			sites = append(sites, site)
+			deployments = append(deployments, deployment)
 		case i == 0:
 			return nil, closeAll, err
 		default:
 			r.Log.Warn("the rates are found without a contender", "contender", entryName(entry), "error", err)
 		}
 	}
-	return sites, closeAll, nil
+	return deployments, closeAll, nil
 }
 
 // leaveOut takes the steps for which why returns a reason out of the plan.
@@ -188,10 +188,10 @@ func onlySmall(shares []*result.Step) (map[string]bool, error) {
 	return only, nil
 }
 
-// rounded returns the nearest of 1, 1.5, 2, 3, 5 and 7 times a power of ten. These steps are
+// roundRate returns the nearest of 1, 1.5, 2, 3, 5 and 7 times a power of ten. These steps are
 // coarser than the error of a guessed capacity, so that runs on one machine mostly ask for
 // the same rate and can be compared.
-func rounded(rate float64) float64 {
+func roundRate(rate float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(max(rate, 1))))
 	best := power
 	for _, step := range []float64{1, 1.5, 2, 3, 5, 7, 10} {
@@ -202,11 +202,11 @@ func rounded(rate float64) float64 {
 	return best
 }
 
-// capacity returns the rate (1/s) that all sites sustain: the lowest of their highest
-// rates, each found by a search, or by a guess. The first site is the baseline's. A further
-// site without a highest rate is left out. With the error *doubtful the rate is that of
+// capacity returns the rate (1/s) that all deployments sustain: the lowest of their highest
+// rates, each found by a search, or by a guess. The first deployment is the baseline's. A further
+// deployment without a highest rate is left out. With the error *doubtful the rate is that of
 // closed loops.
-func (r *Runner) capacity(ctx context.Context, plan *result.Plan, sites []*site, step *result.Step, guess bool) (float64, error) {
+func (r *Runner) capacity(ctx context.Context, plan *result.Plan, deployments []*deployment, step *result.Step, guess bool) (float64, error) {
 	w, err := workload.Lookup(step.Workload)
 	if err != nil {
 		return 0, err
@@ -220,9 +220,9 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, sites []*site,
 		return 0, err
 	}
 	type finder = func(context.Context, *workload.Session) (float64, error)
-	var on []func(find finder) (float64, error) // by site
-	for _, site := range sites {
-		pair, _, err := site.pair(ctx, w, params, *step)
+	var on []func(find finder) (float64, error) // by deployment
+	for _, deployment := range deployments {
+		pair, _, err := deployment.pair(ctx, w, params, *step)
 		on = append(on, func(find finder) (float64, error) {
 			if err != nil {
 				return 0, err
@@ -236,13 +236,13 @@ func (r *Runner) capacity(ctx context.Context, plan *result.Plan, sites []*site,
 	}
 	search := func(times int, find finder, on []func(finder) (float64, error)) ([]float64, []error) {
 		var searches []func() (float64, error)
-		for _, site := range on {
-			searches = append(searches, func() (float64, error) { return site(find) })
+		for _, deployment := range on {
+			searches = append(searches, func() (float64, error) { return deployment(find) })
 		}
 		return secondHighest(times, searches...)
 	}
 	if guess {
-		return lowest(search(max(minLoops, maxLoops/len(sites)), calibrated.Peak, on))
+		return lowest(search(max(minLoops, maxLoops/len(deployments)), calibrated.Peak, on))
 	}
 	rates, errs := search(1, calibrated.Capacity, on)
 	// What keeps the latency of a few requests only is the machine, e.g. an emulated CPU.
@@ -280,7 +280,7 @@ func (d *doubtful) Error() string {
 func (d *doubtful) Unwrap() error { return d.err }
 
 // lowest returns the lowest of the rates, which are the baseline's and those of the further
-// sites that have one.
+// deployments that have one.
 func lowest(rates []float64, errs []error) (float64, error) {
 	if errs[0] != nil {
 		return 0, errs[0]
@@ -294,7 +294,7 @@ func lowest(rates []float64, errs []error) (float64, error) {
 	return least, nil
 }
 
-// A capacity is guessed from short closed loops on each site: maxLoops if there is only
+// A capacity is guessed from short closed loops on each deployment: maxLoops if there is only
 // the baseline, else fewer, but at least minLoops.
 const (
 	minLoops = 3

@@ -28,14 +28,14 @@ func (r *Runner) sliceable(plan *result.Plan, step result.Step) (workload.Slicea
 	return s, ok
 }
 
-// turn is one contender of a step that is measured in cycles: its load, which is
+// slicedRun is one contender of a step that is measured in cycles: its load, which is
 // open from the first cycle to the last.
-type turn struct {
+type slicedRun struct {
 	*stepRun
 	load   workload.Slicer
 	slices []slice
 	notes  []result.Reason
-	idle   idle
+	others othersCPU
 	err    error // why the contender takes no further slices
 }
 
@@ -59,41 +59,41 @@ const maxTries = 2
 // affects all contenders alike. Contenders for whose loads there is no room at the same
 // time take turns in blocks, each beside the baseline, whose load is open in all blocks.
 // The samples are sealed together.
-func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, up []*standing, clock *estimate) error {
+func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, up []*upContender, clock *estimate) error {
 	at := plan.InRound(up[0].Round) + ": " + step.ID
-	open := func(list []*standing) (turns []*turn) {
+	open := func(list []*upContender) (turns []*slicedRun) {
 		for _, s := range list {
 			r.Progress(clock.now(at + ": " + entryName(s.Entry)))
 			turns = append(turns, r.open(ctx, plan, step, w, s))
 		}
-		beginIdle(turns)
+		countOthers(turns)
 		return turns
 	}
 	var samples []*result.Sample
-	closeAll := func(turns []*turn, took tally) {
+	closeAll := func(turns []*slicedRun, count cycleCount) {
 		for _, t := range turns {
-			t.idle.end()
-			t.foreign = took.usage.foreignRate()
-			r.close(plan, t, took.disturbed)
+			t.others.end()
+			t.foreign = count.usage.foreignRate()
+			r.close(plan, t, count.disturbed)
 			samples = append(samples, t.sample)
 			clock.step()
 		}
 	}
 	throughout, others := inAllBlocks(plan, shuffled(up, plan.Seed, up[0].Round, step.ID))
-	kept, all := open(throughout), tally{disturbed: map[int]string{}}
+	kept, all := open(throughout), cycleCount{disturbed: map[int]string{}}
 	list := blocks(others, plan.Together-len(throughout))
 	for i, block := range list {
 		if ctx.Err() != nil {
 			break
 		}
 		turns := open(block)
-		took := r.block(ctx, plan, step, slices.Concat(kept, turns), all.count, func(done float64, text string) {
+		count := r.block(ctx, plan, step, slices.Concat(kept, turns), all.count, func(done float64, text string) {
 			clock.part = done*float64(len(turns)) + (float64(i)+done)/float64(len(list))*float64(len(kept))
 			r.Progress(clock.now(at + ": " + text))
 		})
 		clock.part = float64(i+1) / float64(len(list)) * float64(len(kept))
-		closeAll(turns, took)
-		all.add(took)
+		closeAll(turns, count)
+		all.add(count)
 	}
 	clock.part = 0
 	closeAll(kept, all)
@@ -106,7 +106,7 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 // inAllBlocks splits contenders into those whose loads are open in all blocks of a step and
 // the others. The baseline is open in all, on each of its underlays; where a step has none,
 // the first contender.
-func inAllBlocks(plan *result.Plan, up []*standing) (throughout, others []*standing) {
+func inAllBlocks(plan *result.Plan, up []*upContender) (throughout, others []*upContender) {
 	for _, s := range up {
 		if s.Entry.ID == plan.Contenders[0].ID {
 			throughout = append(throughout, s)
@@ -132,14 +132,14 @@ func blocks[T any](list []T, size int) [][]T {
 	return out
 }
 
-// tally is what is known of some cycles.
-type tally struct {
+// cycleCount is what is known of some cycles.
+type cycleCount struct {
 	count     int            // disturbed cycles included
 	disturbed map[int]string // what disturbed a cycle that is left out, by cycle
 	usage     cpuUsage       // of the cycles that are used
 }
 
-func (t *tally) add(o tally) {
+func (t *cycleCount) add(o cycleCount) {
 	t.count += o.count
 	maps.Copy(t.disturbed, o.disturbed)
 	t.usage.add(o.usage)
@@ -148,60 +148,60 @@ func (t *tally) add(o tally) {
 // block takes a step's cycles with the turns that are open; after is the number of the last
 // cycle of the block before. A cycle that something else on the machine disturbed is
 // repeated for all contenders. progress is told which share of the block is done.
-func (r *Runner) block(ctx context.Context, plan *result.Plan, step result.Step, turns []*turn, after int, progress func(done float64, text string)) tally {
-	gate := r.gateFor(turns)
-	defer gate.close()
-	took := tally{disturbed: map[int]string{}}
+func (r *Runner) block(ctx context.Context, plan *result.Plan, step result.Step, turns []*slicedRun, after int, progress func(done float64, text string)) cycleCount {
+	detector := r.detectorFor(turns)
+	defer detector.close()
+	count := cycleCount{disturbed: map[int]string{}}
 	usages := map[int]cpuUsage{}
 	wanted := max(1, int(math.Round(float64(plan.Duration/plan.Slice))))
-	for took.count < maxTries*wanted && took.count-len(took.disturbed) < wanted && ctx.Err() == nil {
-		cycle := after + took.count + 1
+	for count.count < maxTries*wanted && count.count-len(count.disturbed) < wanted && ctx.Err() == nil {
+		cycle := after + count.count + 1
 		order := cycleOrder(plan, turns, turns[0].Round, fmt.Sprint(step.ID, " ", cycle))
 		if len(order) == 0 {
 			break
 		}
 		// The step ends when all tries are used up, or when enough cycles are undisturbed.
-		used := took.count - len(took.disturbed)
-		done := max(float64(took.count)/float64(maxTries*wanted), float64(used)/float64(wanted))
+		used := count.count - len(count.disturbed)
+		done := max(float64(count.count)/float64(maxTries*wanted), float64(used)/float64(wanted))
 		progress(done, fmt.Sprintf("cycle %d of %d", used+1, wanted))
-		gate.begin()
+		detector.begin()
 		lead := plan.Lead
-		if took.count == 0 { // connections are new
+		if count.count == 0 { // connections are new
 			lead = max(lead, plan.Warmup)
 		}
 		for _, t := range order {
 			t.slice(ctx, lead.Duration(), plan.Slice.Duration(), cycle)
 		}
-		why, usage := gate.end()
+		why, usage := detector.end()
 		if why != "" {
-			took.disturbed[cycle] = why
+			count.disturbed[cycle] = why
 		}
 		usages[cycle] = usage
 		for _, t := range order {
 			t.noteUsage(usage)
 		}
-		took.count++
+		count.count++
 	}
-	if used := took.count - len(took.disturbed); len(took.disturbed) > 0 && used < minCycles(wanted) {
+	if used := count.count - len(count.disturbed); len(count.disturbed) > 0 && used < minCycles(wanted) {
 		// So few undisturbed cycles say less than all cycles together.
 		for _, t := range turns {
-			t.notes = append(t.notes, disturbedNote(took.disturbed, took.count))
+			t.notes = append(t.notes, disturbedNote(count.disturbed, count.count))
 		}
-		clear(took.disturbed)
+		clear(count.disturbed)
 	}
 	for cycle, usage := range usages {
-		if _, dropped := took.disturbed[cycle]; !dropped {
-			took.usage.add(usage)
+		if _, dropped := count.disturbed[cycle]; !dropped {
+			count.usage.add(usage)
 		}
 	}
-	return took
+	return count
 }
 
-// gateFor returns the gate of this machine, with a canary on each CPU to which a client
+// detectorFor returns the detector of this machine, with a canary on each CPU to which a client
 // or a server is bound.
-func (r *Runner) gateFor(turns []*turn) gate {
-	if r.gate != nil {
-		return r.gate
+func (r *Runner) detectorFor(turns []*slicedRun) disturbanceDetector {
+	if r.detector != nil {
+		return r.detector
 	}
 	var cpus []int
 	for _, t := range turns {
@@ -210,7 +210,7 @@ func (r *Runner) gateFor(turns []*turn) gate {
 		}
 	}
 	slices.Sort(cpus)
-	return newMachine(slices.Compact(cpus)...)
+	return newLocalMachine(slices.Compact(cpus)...)
 }
 
 // minCycles returns how many undisturbed cycles are enough to leave the disturbed cycles
@@ -228,8 +228,8 @@ func disturbedNote(disturbed map[int]string, count int) result.Reason {
 // cycleOrder returns the turns of a cycle in random order: every contender whose load
 // runs has one slice, and the baseline about √n slices for n other contenders. All are
 // compared with the baseline, and that many slices make the ratios' intervals smallest.
-func cycleOrder(plan *result.Plan, turns []*turn, round int, name string) []*turn {
-	var order, bases []*turn
+func cycleOrder(plan *result.Plan, turns []*slicedRun, round int, name string) []*slicedRun {
+	var order, bases []*slicedRun
 	for _, t := range turns {
 		if t.err != nil {
 			continue
@@ -248,13 +248,13 @@ func cycleOrder(plan *result.Plan, turns []*turn, round int, name string) []*tur
 // maxFaulty is the share of slices with a fault above which the sample has the fault.
 const maxFaulty = 0.1
 
-// open starts a contender's load. An error is in the turn and in its sample.
-func (r *Runner) open(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, s *standing) *turn {
-	t := &turn{}
+// open starts a contender's load. An error is in the slicedRun and in its sample.
+func (r *Runner) open(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, s *upContender) *slicedRun {
+	t := &slicedRun{}
 	sample := r.sample(s.Visit, step)
 	d, _, ok := r.prepare(ctx, s, sample, step, false)
 	if !ok {
-		t.stepRun, t.err = &stepRun{standing: s, sample: sample}, errors.New("not prepared")
+		t.stepRun, t.err = &stepRun{upContender: s, sample: sample}, errors.New("not prepared")
 		return t
 	}
 	t.stepRun = d
@@ -263,13 +263,13 @@ func (r *Runner) open(ctx context.Context, plan *result.Plan, step result.Step, 
 }
 
 // slice takes one slice. A contender that fails takes no further slices.
-func (t *turn) slice(ctx context.Context, lead, length time.Duration, cycle int) {
+func (t *slicedRun) slice(ctx context.Context, lead, length time.Duration, cycle int) {
 	ctx, cancel := context.WithTimeout(ctx, lead+length+slicePatience)
 	defer cancel()
 	clear(t.watch.begins)
 	clear(t.watch.ends)
-	t.idle.end()
-	defer t.idle.begin()
+	t.others.end()
+	defer t.others.begin()
 	s := slice{cycle: cycle, windows: map[string]sysmon.Window{}}
 	s.Slice, t.err = t.load.Slice(ctx, lead, length, t.watch.begin, t.watch.end)
 	for name, begin := range t.watch.begins {
@@ -281,7 +281,7 @@ func (t *turn) slice(ctx context.Context, lead, length time.Duration, cycle int)
 }
 
 // noteUsage writes who used the CPUs in the last cycle into its slices.
-func (t *turn) noteUsage(usage cpuUsage) {
+func (t *slicedRun) noteUsage(usage cpuUsage) {
 	for i := len(t.slices) - 1; i >= 0 && t.slices[i].cycle == t.slices[len(t.slices)-1].cycle; i-- {
 		t.slices[i].usage = usage
 	}
@@ -289,7 +289,7 @@ func (t *turn) noteUsage(usage cpuUsage) {
 
 // close ends a contender's load and fills in its sample, without the disturbed
 // cycles.
-func (r *Runner) close(plan *result.Plan, t *turn, disturbed map[int]string) {
+func (r *Runner) close(plan *result.Plan, t *slicedRun, disturbed map[int]string) {
 	if t.watch == nil {
 		return // not prepared, as the sample says
 	}
@@ -322,7 +322,7 @@ func (r *Runner) close(plan *result.Plan, t *turn, disturbed map[int]string) {
 	list.Metrics = commonMetrics(t.slices, isUsed)
 	t.sample.Slices = list
 	r.conclude(plan, t.stepRun, done)
-	if rate := t.idle.rate(); rate != nil {
+	if rate := t.others.rate(); rate != nil {
 		t.sample.Metrics[result.CPUStanding] = *rate
 	}
 	for _, code := range slices.Sorted(maps.Keys(faults)) {

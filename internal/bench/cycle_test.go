@@ -70,7 +70,7 @@ func (s *pacedSlicer) Close(counts func(int) bool) (workload.Outcome, error) {
 	return workload.Outcome{Metrics: map[string]float64{result.Goodput: 1e9 * float64(n)}}, nil
 }
 
-func slicedRun(t *testing.T, w *paced, contenders ...string) (*Runner, *result.Plan, *fakeArena) {
+func runInSlices(t *testing.T, w *paced, contenders ...string) (*Runner, *result.Plan, *fakeArena) {
 	t.Helper()
 	p := plan(2, contenders, []string{"x"})
 	for i := range p.Steps {
@@ -87,7 +87,7 @@ func slicedRun(t *testing.T, w *paced, contenders ...string) (*Runner, *result.P
 // the baseline takes more where there are many.
 func TestCycles(t *testing.T) {
 	w := &paced{}
-	r, p, a := slicedRun(t, w, "host", "a", "b", "c", "d")
+	r, p, a := runInSlices(t, w, "host", "a", "b", "c", "d")
 	begun := time.Now()
 	if err := r.Run(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestCycles(t *testing.T) {
 // baseline's load is open in all of them and has every cycle, the others have their block's.
 func TestBlocks(t *testing.T) {
 	w := &paced{}
-	r, p, a := slicedRun(t, w, "host", "a", "b", "c", "d")
+	r, p, a := runInSlices(t, w, "host", "a", "b", "c", "d")
 	p.Together, p.Rounds = 3, 1
 	if err := r.Run(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestCyclesInterruptedAndResumed(t *testing.T) {
 			cancel()
 		}
 	}}
-	r, p, a := slicedRun(t, w, "host", "a", "b")
+	r, p, a := runInSlices(t, w, "host", "a", "b")
 	if err := r.Run(ctx, p, nil); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v", err)
 	}
@@ -241,7 +241,7 @@ func TestCyclesInterruptedAndResumed(t *testing.T) {
 // is wanted.
 func TestRunEndsWhenEnough(t *testing.T) {
 	w := &paced{}
-	r, p, a := slicedRun(t, w, "host", "a")
+	r, p, a := runInSlices(t, w, "host", "a")
 	p.Rounds = 9
 	var asked []int
 	r.Enough = func(round int, _ time.Duration) bool {
@@ -276,7 +276,7 @@ func (searching) Drive(context.Context, *workload.Session) (workload.Outcome, er
 // how long they took in the others.
 func TestSearchesAreLeftOut(t *testing.T) {
 	w := &paced{}
-	r, p, _ := slicedRun(t, w, "host", "a")
+	r, p, _ := runInSlices(t, w, "host", "a")
 	p.Rounds = 3
 	p.Steps = append(p.Steps, result.Step{ID: "top", Workload: "searching", Path: arena.PathPod})
 	r.lookup = func(name string) (workload.Workload, error) {
@@ -332,7 +332,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// mostlyBusy is a gate that finds one of six cycles undisturbed.
+// mostlyBusy is a detector that finds one of six cycles undisturbed.
 type mostlyBusy struct{ cycles int }
 
 func (g *mostlyBusy) begin() { g.cycles++ }
@@ -348,8 +348,8 @@ func (*mostlyBusy) close() {}
 
 // The slices of the undisturbed cycles are a whole window, however many were left out.
 func TestFewCyclesAreNoShortWindow(t *testing.T) {
-	r, p, _ := slicedRun(t, &paced{}, "host", "a")
-	p.Duration, r.gate = 0.06, &mostlyBusy{}
+	r, p, _ := runInSlices(t, &paced{}, "host", "a")
+	p.Duration, r.detector = 0.06, &mostlyBusy{}
 	if err := r.Run(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +364,7 @@ func TestFewCyclesAreNoShortWindow(t *testing.T) {
 	}
 }
 
-// A disturbed cycle is left out for all contenders; what the gate says looks at no
+// A disturbed cycle is left out for all contenders; what the detector says looks at no
 // figure.
 func TestGate(t *testing.T) {
 	idle := reading{total: 100}

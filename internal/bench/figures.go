@@ -112,24 +112,24 @@ func (sd side) busy(modes map[string]float64) float64 {
 		cpus = sd.machine()
 	}
 	if len(cpus) == 0 {
-		return working(modes)
+		return addWorking(modes)
 	}
 	each := sd
 	each.cpus = cpus // named CPUs: cpu returns an error if one of them has no idle time
 	idle, err := each.cpu("idle")
 	if err != nil {
-		return working(modes)
+		return addWorking(modes)
 	}
 	return max(0, float64(len(cpus))-idle-modes["iowait"]-modes["steal"])
 }
 
-// working adds up the modes in which the machine works.
-func working(m map[string]float64) float64 {
+// addWorking adds up the modes in which the machine works.
+func addWorking(m map[string]float64) float64 {
 	return m["user"] + m["nice"] + m["system"] + m["irq"] + m["softirq"]
 }
 
 // notIdle adds up every mode but idle, as the 2024 study does.
-func notIdle(m map[string]float64) float64 { return working(m) + m["iowait"] + m["steal"] }
+func notIdle(m map[string]float64) float64 { return addWorking(m) + m["iowait"] + m["steal"] }
 
 // userSystem adds up the two modes that the 2024 study's summary files hold.
 func userSystem(m map[string]float64) float64 { return m["user"] + m["system"] }

@@ -26,8 +26,8 @@ type simulated struct {
 	now   int     // slices taken by anybody
 	clock float64 // what the instrument's second is in seconds; 1 where it is right
 	noise *rand.Rand
-	seen  int  // slices that the gate has seen
-	blind bool // the gate sees no neighbour
+	seen  int  // slices that the detector has seen
+	blind bool // the detector sees no neighbour
 }
 
 func (*simulated) MaxUp() int { return 9 }
@@ -163,7 +163,7 @@ func (m *simulated) selfTest(t *testing.T, change func(*result.Plan)) map[string
 	change(p)
 	m.fakeArena, m.noise = &fakeArena{}, rand.New(rand.NewPCG(1, 2))
 	r := runner(t, m, p)
-	r.gate = m
+	r.detector = m
 	r.lookup = func(name string) (workload.Workload, error) { return simLoad{m, name}, nil }
 	if err := r.Run(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func (m *simulated) selfTest(t *testing.T, change func(*result.Plan)) map[string
 }
 
 // The self-test passes on a moody machine with a neighbour, and fails where the
-// instrument is broken on purpose: a gate that sees nothing, contenders whose slices are
+// instrument is broken on purpose: a detector that sees nothing, contenders whose slices are
 // not taken beside each other, a clock that is 5 % too fast.
 func TestSelfTestFindsABrokenInstrument(t *testing.T) {
 	as := func(*result.Plan) {}
@@ -202,7 +202,7 @@ func TestSelfTestFindsABrokenInstrument(t *testing.T) {
 		whole   bool     // in CI only
 	}{
 		"right":         {&simulated{clock: 1}, as, nil, false},
-		"no gate":       {&simulated{clock: 1, blind: true}, as, []string{"busy neighbour"}, true},
+		"no detector":   {&simulated{clock: 1, blind: true}, as, []string{"busy neighbour"}, true},
 		"no pairing":    {&simulated{clock: 1}, alone, []string{"twins: goodput", "twins: network_time_p50"}, true},
 		"a wrong clock": {&simulated{clock: 1.05}, as, []string{"rate"}, false},
 	} {

@@ -72,16 +72,16 @@ func shuffled[T any](list []T, seed uint64, round int, name string) []T {
 	return out
 }
 
-// unsealed leaves out the steps that are sealed already, and visits without other steps.
-func unsealed(visits []Visit, sealed map[result.Key]bool) []Visit {
-	return remaining(visits, func(v Visit, s result.Step) bool {
+// dropSealed leaves out the steps that are sealed already, and visits without other steps.
+func dropSealed(visits []Visit, sealed map[result.Key]bool) []Visit {
+	return dropDone(visits, func(v Visit, s result.Step) bool {
 		return sealed[result.Key{Contender: v.Entry.ID, Underlay: v.Entry.Underlay, Step: s.ID, Round: v.Round}]
 	})
 }
 
-// remaining returns the visits with the steps that are not done, without those that have
+// dropDone returns the visits with the steps that are not done, without those that have
 // none left.
-func remaining(visits []Visit, done func(Visit, result.Step) bool) []Visit {
+func dropDone(visits []Visit, done func(Visit, result.Step) bool) []Visit {
 	var rest []Visit
 	for _, v := range visits {
 		var steps []result.Step

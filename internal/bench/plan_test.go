@@ -72,7 +72,7 @@ func TestLeft(t *testing.T) {
 	sealed[result.Key{Contender: half.Entry.ID, Underlay: "switch", Step: half.Steps[0].ID, Round: 1}] = true
 	want := slices.Clone(visits[1:])
 	want[0].Steps = half.Steps[1:]
-	if diff := cmp.Diff(want, unsealed(visits, sealed)); diff != "" {
+	if diff := cmp.Diff(want, dropSealed(visits, sealed)); diff != "" {
 		t.Error(diff)
 	}
 }

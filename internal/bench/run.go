@@ -40,8 +40,8 @@ type Runner struct {
 	// contender is up. The contender goes down when Keep returns.
 	Keep func(ctx context.Context, endpoints []string)
 
-	lookup func(name string) (workload.Workload, error) // for tests; nil is workload.Lookup
-	gate   gate                                         // for tests; nil is the machine's
+	lookup   func(name string) (workload.Workload, error) // for tests; nil is workload.Lookup
+	detector disturbanceDetector                          // for tests; nil is the machine's
 
 	sealed   map[result.Key]bool
 	order    int
@@ -75,7 +75,7 @@ var ErrLeft = errors.New("a contender did not go down cleanly")
 // the run: Run returns ErrLeft after all other steps.
 func (r *Runner) Run(ctx context.Context, plan *result.Plan, sealed map[result.Key]bool) (err error) {
 	defer func() { err = errors.Join(append([]error{err, r.release()}, r.unclean...)...) }()
-	visits := unsealed(Visits(plan), sealed)
+	visits := dropSealed(Visits(plan), sealed)
 	clock := newEstimate(plan, visits)
 	r.sealed, r.order = sealed, len(sealed)
 	begun, search := 0, true
@@ -106,12 +106,12 @@ func (r *Runner) Run(ctx context.Context, plan *result.Plan, sealed map[result.K
 	return nil
 }
 
-// standing is a contender of a round that has come up, or failed to.
-type standing struct {
+// upContender is a contender of a round that has come up, or failed to.
+type upContender struct {
 	Visit
-	where  string // for progress and errors
-	site   *site
-	failed error // why it did not come up
+	where      string // for progress and errors
+	deployment *deployment
+	failed     error // why it did not come up
 	// memory is what the machine would use with this contender alone, bytes: its use
 	// before any contender came up, and what this contender added. 0 where only one
 	// contender is up, or where it is unknown.
@@ -124,17 +124,17 @@ type standing struct {
 // ends. Errors end the run; a failure of one contender is no error but the reason in its
 // sample.
 func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, clock *estimate, ends func() bool) (err error) {
-	var all []*standing
-	takeDown := func(list []*standing) {
+	var all []*upContender
+	takeDown := func(list []*upContender) {
 		for _, s := range list {
-			r.noteLeft(s.where, s.site.close(ctx))
+			r.noteLeft(s.where, s.deployment.close(ctx))
 		}
 	}
 	defer func() { takeDown(all) }()
 	bare := sysmon.UsedMemory()
 	for _, v := range visits {
 		before, others := sysmon.UsedMemory(), netNamespaces()
-		s := &standing{Visit: v, where: plan.InRound(v.Round) + ": " + entryName(v.Entry)}
+		s := &upContender{Visit: v, where: plan.InRound(v.Round) + ": " + entryName(v.Entry)}
 		all = append(all, s)
 		r.Progress(clock.now(s.where))
 		if err := r.bringUp(ctx, s); err != nil {
@@ -143,7 +143,7 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 		if len(visits) > 1 && before > 0 && inLab() {
 			s.memory = bare + max(0, sysmon.UsedMemory()-before)
 		}
-		s.namespaces = added(others, netNamespaces())
+		s.namespaces = addedNamespaces(others, netNamespaces())
 	}
 	for _, step := range stepsOf(plan, visits) {
 		if err := r.takeStep(ctx, plan, step, all, clock); err != nil {
@@ -153,10 +153,10 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 	if !ends() || r.Keep == nil || len(all) == 0 {
 		return nil
 	}
-	if kept := all[len(all)-1]; kept.site.net != nil {
+	if kept := all[len(all)-1]; kept.deployment.net != nil {
 		takeDown(all[:len(all)-1])
 		all = all[len(all)-1:]
-		r.Keep(ctx, kept.site.names())
+		r.Keep(ctx, kept.deployment.names())
 	}
 	return nil
 }
@@ -166,10 +166,10 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 func inLab() bool { return os.Getpid() == 1 }
 
 // bringUp brings one contender up and seals how long that took.
-func (r *Runner) bringUp(ctx context.Context, s *standing) error {
+func (r *Runner) bringUp(ctx context.Context, s *upContender) error {
 	begin := time.Now()
 	var took time.Duration
-	s.site, took, s.failed = r.setUp(ctx, s.Entry, s.Steps)
+	s.deployment, took, s.failed = r.setUp(ctx, s.Entry, s.Steps)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -182,8 +182,8 @@ func (r *Runner) bringUp(ctx context.Context, s *standing) error {
 // takeStep takes one step with every contender whose sample of it is not sealed: in
 // turns, slice by slice, where the plan has slices and the load can pause, else one
 // contender after the other.
-func (r *Runner) takeStep(ctx context.Context, plan *result.Plan, step result.Step, all []*standing, clock *estimate) error {
-	var up []*standing
+func (r *Runner) takeStep(ctx context.Context, plan *result.Plan, step result.Step, all []*upContender, clock *estimate) error {
+	var up []*upContender
 	for _, s := range all {
 		if !slices.ContainsFunc(s.Steps, func(left result.Step) bool { return left.ID == step.ID }) {
 			continue
@@ -231,7 +231,7 @@ func (r *Runner) searches(step result.Step) bool {
 
 // withoutSearches leaves out the steps that search, and visits without other steps.
 func (r *Runner) withoutSearches(visits []Visit) []Visit {
-	return remaining(visits, func(_ Visit, s result.Step) bool { return r.searches(s) })
+	return dropDone(visits, func(_ Visit, s result.Step) bool { return r.searches(s) })
 }
 
 // noteLeft keeps the reason why a contender did not go down, for the end of the run.
@@ -269,7 +269,7 @@ func invalidate(s *result.Sample, code, text string) {
 
 // sealSetup seals the time to bring the contender up, and what installing it took, once a
 // round. A resumed run that brings it up a second time in the round keeps the first.
-func (r *Runner) sealSetup(ctx context.Context, up *standing, begin time.Time, took time.Duration) error {
+func (r *Runner) sealSetup(ctx context.Context, up *upContender, begin time.Time, took time.Duration) error {
 	v := up.Visit
 	if r.sealed[result.Key{Contender: v.Entry.ID, Underlay: v.Entry.Underlay, Step: result.SetupStep, Round: v.Round}] {
 		return nil
@@ -281,7 +281,7 @@ func (r *Runner) sealSetup(ctx context.Context, up *standing, begin time.Time, t
 		return r.seal(s)
 	}
 	s.Metrics[result.SetupTime] = took.Seconds()
-	effort, err := up.site.net.Effort(ctx)
+	effort, err := up.deployment.net.Effort(ctx)
 	maps.Copy(s.Metrics, effort)
 	if err != nil {
 		s.Notes = append(s.Notes, result.Reason{Code: "effort_unknown", Text: "what the installation took could not be counted: " + err.Error()})

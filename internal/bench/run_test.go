@@ -349,7 +349,7 @@ func TestOnlySmall(t *testing.T) {
 // Looks at a capacity that are a tenth apart mostly come to the same rate.
 func TestRounded(t *testing.T) {
 	for rate, want := range map[float64]float64{0.2: 1, 1: 1, 7900: 7000, 8200: 7000, 8600: 10000, 9800: 10000, 1199: 1000, 1300: 1500, 24000: 20000, 26000: 30000} {
-		if got := rounded(rate); got != want {
+		if got := roundRate(rate); got != want {
 			t.Errorf("%v is rounded to %v, want %v", rate, got, want)
 		}
 	}

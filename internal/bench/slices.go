@@ -33,7 +33,7 @@ func commonMetrics(list []slice, isUsed func(int) bool) map[string][]float64 {
 }
 
 // writeSlices writes every slice, disturbed ones too, as a line of slices.jsonl.
-func (t *turn) writeSlices() (err error) {
+func (t *slicedRun) writeSlices() (err error) {
 	f, err := t.raw.Create("slices.jsonl")
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ const stepPatience = time.Minute
 // stepRun is one step of one contender while it runs: its path, its recorders and its
 // sample.
 type stepRun struct {
-	*standing
+	*upContender
 	sample *result.Sample
 	info   workload.Info
 	pair   arena.Pair
@@ -36,7 +36,7 @@ type stepRun struct {
 
 // prepare makes the step's path and starts the recorders at the nodes and pods, or
 // at the nodes of client and server only. An error is in the sample.
-func (r *Runner) prepare(ctx context.Context, at *standing, s *result.Sample, step result.Step, everywhere bool) (d *stepRun, w workload.Workload, ok bool) {
+func (r *Runner) prepare(ctx context.Context, at *upContender, s *result.Sample, step result.Step, everywhere bool) (d *stepRun, w workload.Workload, ok bool) {
 	fail := func(code string, err error) (*stepRun, workload.Workload, bool) {
 		invalidate(s, code, err.Error())
 		return nil, nil, false
@@ -45,25 +45,25 @@ func (r *Runner) prepare(ctx context.Context, at *standing, s *result.Sample, st
 	if err != nil {
 		return fail("workload_failed", err)
 	}
-	d = &stepRun{standing: at, sample: s, info: w.Info(), raw: r.Store.Raw(s)}
+	d = &stepRun{upContender: at, sample: s, info: w.Info(), raw: r.Store.Raw(s)}
 	if d.params, err = workload.Complete(d.info, step.Params); err != nil {
 		return fail("workload_failed", err)
 	}
-	if d.pair, d.servicesTook, err = at.site.pair(ctx, w, d.params, step); err != nil {
+	if d.pair, d.servicesTook, err = at.deployment.pair(ctx, w, d.params, step); err != nil {
 		return fail("workload_failed", err)
 	}
-	names := at.site.names()
+	names := at.deployment.names()
 	if !everywhere {
 		names = slices.Compact([]string{d.pair.Client.Node(), d.pair.Server.Node()})
 	}
-	if d.watch, err = at.site.watch(ctx, names); err != nil {
+	if d.watch, err = at.deployment.watch(ctx, names); err != nil {
 		_, _ = d.watch.stop() // the recorders that did start
 		return fail("recorder_failed", err)
 	}
 	return d, w, true
 }
 
-// session returns what the workload needs to know of the drive.
+// session returns what the workload needs to know of the step.
 func (d *stepRun) session(p *result.Plan) *workload.Session {
 	return &workload.Session{
 		Client: d.pair.Client, Server: d.pair.Server, Target: d.pair.Target, Ports: d.pair.Ports, Params: d.params,
@@ -74,17 +74,17 @@ func (d *stepRun) session(p *result.Plan) *workload.Session {
 
 // step drives one step while every endpoint is recorded, and fills in the
 // sample with its verdict. It returns no error: a failure is a reason in the sample.
-func (r *Runner) step(ctx context.Context, plan *result.Plan, at *standing, s *result.Sample, step result.Step) {
+func (r *Runner) step(ctx context.Context, plan *result.Plan, at *upContender, s *result.Sample, step result.Step) {
 	d, w, ok := r.prepare(ctx, at, s, step, true)
 	if !ok {
 		return
 	}
 	session := d.session(plan)
 	limit, cancel := context.WithTimeout(ctx, session.Warmup+w.Info().Search+session.Duration+stepPatience)
-	gate := newMachine()
-	gate.begin()
+	detector := newLocalMachine()
+	detector.begin()
 	out, err := w.Drive(limit, session)
-	_, usage := gate.end()
+	_, usage := detector.end()
 	d.foreign = usage.foreignRate()
 	late := limit.Err() != nil && ctx.Err() == nil
 	cancel()
@@ -99,7 +99,7 @@ func (r *Runner) step(ctx context.Context, plan *result.Plan, at *standing, s *r
 	r.conclude(plan, d, done)
 }
 
-// stepOutcome is the outcome of a drive.
+// stepOutcome is the outcome of a stepRun.
 type stepOutcome struct {
 	out  workload.Outcome
 	err  error  // why the workload failed
@@ -124,11 +124,11 @@ func (r *Runner) conclude(plan *result.Plan, d *stepRun, done stepOutcome) {
 	if s.Path == arena.PathService {
 		s.Metrics[result.ServiceSyncTime] = d.servicesTook.Seconds()
 	}
-	s.Histograms, s.Notes = out.Histograms, slices.Concat(d.site.net.Notes(), out.Notes)
+	s.Histograms, s.Notes = out.Histograms, slices.Concat(d.deployment.net.Notes(), out.Notes)
 	for _, f := range out.Faults {
 		invalidate(s, f.Code, f.Text)
 	}
-	if fault := d.site.net.Fault(); fault != nil {
+	if fault := d.deployment.net.Fault(); fault != nil {
 		invalidate(s, "network_failed", fault.Error())
 	}
 	cpus := 0
@@ -191,7 +191,7 @@ func (r *Runner) figures(d *stepRun, windows map[string][]sysmon.Window, recordi
 		sides[i] = side{rec: rec, begin: rec.Times[0], end: rec.Times[len(rec.Times)-1], cpus: e.CPUs()}
 	}
 	s.Elapsed = unit.Seconds(sides[0].end.Sub(sides[0].begin).Seconds())
-	if err := machineFigures(s, d.site.net.Uplink(), sides[0], sides[1]); err != nil {
+	if err := machineFigures(s, d.deployment.net.Uplink(), sides[0], sides[1]); err != nil {
 		return 0, err
 	}
 	if separable(pair) {

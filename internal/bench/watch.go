@@ -24,9 +24,9 @@ func writeRecordings(raw *result.Folder, w *watch, recordings map[string]*sysmon
 	return sysmon.WriteSampleFile(f, list...)
 }
 
-// watch records every endpoint of a site and notes the marks of the window.
+// watch records every endpoint of a deployment and notes the marks of the window.
 type watch struct {
-	site         *site
+	deployment   *deployment
 	names        []string
 	mu           sync.Mutex
 	begins, ends map[string]time.Time
@@ -35,8 +35,8 @@ type watch struct {
 
 // watch starts the recorders of those agents. Agents that have ended since the step
 // before are started anew.
-func (s *site) watch(ctx context.Context, names []string) (*watch, error) {
-	w := &watch{site: s, names: names, begins: map[string]time.Time{}, ends: map[string]time.Time{}}
+func (s *deployment) watch(ctx context.Context, names []string) (*watch, error) {
+	w := &watch{deployment: s, names: names, begins: map[string]time.Time{}, ends: map[string]time.Time{}}
 	record := func(_ string, a *agent.Client) error { return a.Record(context.Background()) }
 	err := w.all(record)
 	if errors.Is(err, agent.ErrEnded) {
@@ -53,7 +53,7 @@ func (w *watch) all(ask func(name string, a *agent.Client) error) error {
 	errs := make([]error, len(w.names))
 	var wg sync.WaitGroup
 	for i, name := range w.names {
-		wg.Go(func() { errs[i] = ask(name, w.site.agents[name]) })
+		wg.Go(func() { errs[i] = ask(name, w.deployment.agents[name]) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

@@ -15,15 +15,15 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// site is a contender that is up, with an agent at every node and pod.
-type site struct {
+// deployment is a contender that is up, with an agent at every node and pod.
+type deployment struct {
 	net    arena.Network
 	agents map[string]*agent.Client // by name: the endpoint's, or for a second agent name-spare
-	places map[string]place         // of the agents, by the same name
+	specs  map[string]agentSpec     // of the agents, by the same name
 }
 
-// place says where an agent runs, and how it is started.
-type place struct {
+// agentSpec says where an agent runs, and how it is started.
+type agentSpec struct {
 	at    arena.Endpoint
 	exe   string
 	scope sysmon.Scope
@@ -31,9 +31,9 @@ type place struct {
 
 // setUp brings the contender up and proves that the pods of every path reach
 // each other. took is the time that the network itself needed, without the start of
-// the agents. The site must be closed, also after an error.
-func (r *Runner) setUp(ctx context.Context, entry result.Entry, steps []result.Step) (s *site, took time.Duration, err error) {
-	s = &site{agents: map[string]*agent.Client{}, places: map[string]place{}}
+// the agents. The deployment must be closed, also after an error.
+func (r *Runner) setUp(ctx context.Context, entry result.Entry, steps []result.Step) (s *deployment, took time.Duration, err error) {
+	s = &deployment{agents: map[string]*agent.Client{}, specs: map[string]agentSpec{}}
 	c, err := r.Catalogue(entry.ID)
 	if err != nil {
 		return s, 0, err
@@ -82,18 +82,18 @@ func (r *Runner) setUp(ctx context.Context, entry result.Entry, steps []result.S
 // addAgent starts an agent at the endpoint. The baseline's pods are the nodes
 // themselves. They get a second agent, which records nothing, so that every
 // contender's memory holds the same number of agents.
-func (s *site) addAgent(ctx context.Context, exe string, e arena.Endpoint, scope sysmon.Scope) error {
+func (s *deployment) addAgent(ctx context.Context, exe string, e arena.Endpoint, scope sysmon.Scope) error {
 	name := e.Name()
 	if s.agents[name] != nil {
 		name += "-spare"
 	}
-	s.places[name] = place{e, exe, scope}
+	s.specs[name] = agentSpec{e, exe, scope}
 	return s.startAgent(ctx, name)
 }
 
-// startAgent starts the agent of that name at its place.
-func (s *site) startAgent(ctx context.Context, name string) error {
-	p := s.places[name]
+// startAgent starts the agent of that name.
+func (s *deployment) startAgent(ctx context.Context, name string) error {
+	p := s.specs[name]
 	a, err := agent.Start(ctx, p.at, p.exe, map[string]string{"node": p.at.Node(), "endpoint": name}, p.scope)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (s *site) startAgent(ctx context.Context, name string) error {
 
 // restartEnded replaces the agents that have ended. In a cluster all agents end when the
 // API server does not answer for a while. The steps after that need agents again.
-func (s *site) restartEnded(ctx context.Context) error {
+func (s *deployment) restartEnded(ctx context.Context) error {
 	for name, a := range s.agents {
 		if _, err := a.Hello(ctx, netip.Addr{}); !errors.Is(err, agent.ErrEnded) {
 			continue
@@ -122,7 +122,7 @@ func (s *site) restartEnded(ctx context.Context) error {
 const reachTimeout = 3 * time.Second
 
 // reach proves that the client reaches the server at the path's address.
-func (s *site) reach(ctx context.Context, path string, p arena.Pair) error {
+func (s *deployment) reach(ctx context.Context, path string, p arena.Pair) error {
 	server, client := s.agents[p.Server.Name()], s.agents[p.Client.Name()]
 	if server == nil || client == nil {
 		return fmt.Errorf("no agent at %s or %s", p.Client.Name(), p.Server.Name())
@@ -154,7 +154,7 @@ func (s *site) reach(ctx context.Context, path string, p arena.Pair) error {
 
 // pair returns the client and the server of the step. On the path of a Service it
 // makes the Service and as many others as the step asks for; took is how long that took.
-func (s *site) pair(ctx context.Context, w workload.Workload, params workload.Params, step result.Step) (p arena.Pair, took time.Duration, err error) {
+func (s *deployment) pair(ctx context.Context, w workload.Workload, params workload.Params, step result.Step) (p arena.Pair, took time.Duration, err error) {
 	if step.Path != arena.PathService {
 		if err := s.net.Reset(ctx); err != nil {
 			return p, 0, err
@@ -169,8 +169,8 @@ func (s *site) pair(ctx context.Context, w workload.Workload, params workload.Pa
 	return s.net.Service(ctx, serving.Ports(params), step.Services)
 }
 
-// names are the site's nodes and pods, each once.
-func (s *site) names() []string {
+// names returns the nodes and pods, each once.
+func (s *deployment) names() []string {
 	var names []string
 	for _, e := range append(s.net.Nodes(), s.net.Pods()...) {
 		if !slices.Contains(names, e.Name()) {
@@ -181,7 +181,7 @@ func (s *site) names() []string {
 }
 
 // close ends the agents and takes the network down, also after ctx has ended.
-func (s *site) close(ctx context.Context) error {
+func (s *deployment) close(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	for _, a := range s.agents {
 		_ = a.Close() // an agent that does not end by itself is killed with the network

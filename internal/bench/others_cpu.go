@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// idle counts the CPU time that a contender's processes use while others have their
+// othersCPU counts the CPU time that a contender's processes use while others have their
 // slices: its daemons, its recorders, and its own load, which then waits. Work that the
 // kernel does on other threads is not in it.
-type idle struct {
+type othersCPU struct {
 	pids  []int
 	from  map[int]time.Duration // CPU time of each process when counting began
 	begun time.Time
@@ -19,7 +19,7 @@ type idle struct {
 }
 
 // begin starts counting, or continues after end.
-func (u *idle) begin() {
+func (u *othersCPU) begin() {
 	u.from, u.begun = map[int]time.Duration{}, time.Now()
 	for _, pid := range u.pids {
 		if used, ok := cpuTime(pid); ok {
@@ -29,7 +29,7 @@ func (u *idle) begin() {
 }
 
 // end pauses counting. A process that has ended since begin is left out.
-func (u *idle) end() {
+func (u *othersCPU) end() {
 	for pid, from := range u.from {
 		if used, ok := cpuTime(pid); ok {
 			u.used += max(0, used-from)
@@ -39,7 +39,7 @@ func (u *idle) end() {
 }
 
 // rate returns CPU-seconds per second; nil is unknown.
-func (u *idle) rate() *float64 {
+func (u *othersCPU) rate() *float64 {
 	if len(u.pids) == 0 || u.wall <= 0 {
 		return nil
 	}
@@ -64,8 +64,8 @@ func netNamespaces() map[int]string {
 	return all
 }
 
-// added returns the namespaces that are in after and not in before.
-func added(before, after map[int]string) map[string]bool {
+// addedNamespaces returns the namespaces that are in after and not in before.
+func addedNamespaces(before, after map[int]string) map[string]bool {
 	out := map[string]bool{}
 	for _, namespace := range after {
 		out[namespace] = true
@@ -76,15 +76,15 @@ func added(before, after map[int]string) map[string]bool {
 	return out
 }
 
-// beginIdle begins to count what each contender does while others have their slices.
-func beginIdle(turns []*turn) {
+// countOthers begins to count what each contender does while others have their slices.
+func countOthers(turns []*slicedRun) {
 	all := netNamespaces()
 	for _, t := range turns {
 		for pid, namespace := range all {
 			if t.namespaces[namespace] {
-				t.idle.pids = append(t.idle.pids, pid)
+				t.others.pids = append(t.others.pids, pid)
 			}
 		}
-		t.idle.begin()
+		t.others.begin()
 	}
 }

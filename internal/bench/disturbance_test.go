@@ -36,7 +36,7 @@ func (p fakeProc) set(user, own, crowded, memory int) {
 	}
 }
 
-// The gate drops cycles for what others do, and never for what a contender causes itself:
+// The detector drops cycles for what others do, and never for what a contender causes itself:
 // neither the CPU time of its own processes nor the pressure on the CPUs while it is
 // loaded. Else a contender would be measured only where it did little of that.
 func TestGateSeesOthersAlone(t *testing.T) {
@@ -61,7 +61,7 @@ func TestGateSeesOthersAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g := &machine{proc: fs}
+			g := &localMachine{proc: fs}
 			g.begin()
 			g.crowded = float64(c.before) / second
 			g.from.total = 0

@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// gate tells whether something else used the machine during a cycle.
-type gate interface {
+// disturbanceDetector tells whether something else used the machine during a cycle.
+type disturbanceDetector interface {
 	begin()
 	// end returns what disturbed the time since begin, "" if nothing did, and who used
 	// the CPUs in that time.
@@ -19,12 +19,12 @@ type gate interface {
 	close()
 }
 
-// machine is the gate of the machine that this program runs on; it knows nothing of other
+// localMachine is the detector of the machine that this program runs on; it knows nothing of other
 // machines. It looks at the CPU time of other processes, at the pressure on the CPUs in a
 // pause before the cycle, and at canaries, whose threads have priority over any load. It
 // can't favour a contender: the load changes none of these, the limits are fixed, and no
 // measured figure is used.
-type machine struct {
+type localMachine struct {
 	proc     procfs.FS
 	blind    bool // /proc can't be read, or another machine is measured
 	canaries []*canary
@@ -81,9 +81,9 @@ const (
 	pauseBefore = 3 * time.Millisecond
 )
 
-// newMachine returns the gate of this machine with a canary on each of the CPUs.
-func newMachine(cpus ...int) gate {
-	g := &machine{}
+// newLocalMachine returns the detector of this machine with a canary on each of the CPUs.
+func newLocalMachine(cpus ...int) disturbanceDetector {
+	g := &localMachine{}
 	var err error
 	g.proc, err = procfs.NewDefaultFS()
 	if g.blind = err != nil || !inLab(); g.blind {
@@ -95,14 +95,14 @@ func newMachine(cpus ...int) gate {
 	return g
 }
 
-func (g *machine) close() {
+func (g *localMachine) close() {
 	for _, c := range g.canaries {
 		c.stop()
 	}
 	g.canaries = nil
 }
 
-func (g *machine) begin() {
+func (g *localMachine) begin() {
 	if g.blind {
 		return
 	}
@@ -119,7 +119,7 @@ func (g *machine) begin() {
 	g.from = g.read()
 }
 
-func (g *machine) end() (why string, usage cpuUsage) {
+func (g *localMachine) end() (why string, usage cpuUsage) {
 	if g.blind {
 		return "", cpuUsage{}
 	}
@@ -145,7 +145,7 @@ func (g *machine) end() (why string, usage cpuUsage) {
 
 // pressure returns how long some task has waited for the resource since the machine
 // started, in seconds.
-func (g *machine) pressure(resource string) (seconds float64, known bool) {
+func (g *localMachine) pressure(resource string) (seconds float64, known bool) {
 	p, err := g.proc.PSIStatsForResource(resource)
 	if err != nil || p.Some == nil {
 		return 0, false
@@ -180,7 +180,7 @@ func (from reading) disturbance(to reading) string {
 	return ""
 }
 
-func (g *machine) read() reading {
+func (g *localMachine) read() reading {
 	stat, err := g.proc.Stat()
 	if err != nil {
 		return reading{}

@@ -25,7 +25,7 @@ func work(t *testing.T, d time.Duration) {
 // in its own slices does not.
 func TestIdleCountsOutsideOfSlices(t *testing.T) {
 	const much, little = 50 * time.Millisecond, 3 * time.Millisecond
-	u := idle{pids: []int{os.Getpid(), 1 << 30}} // the second one is nobody
+	u := othersCPU{pids: []int{os.Getpid(), 1 << 30}} // the second one is nobody
 	if u.rate() != nil {
 		t.Error("a rate before anything was counted")
 	}
@@ -47,7 +47,7 @@ func TestIdleCountsOutsideOfSlices(t *testing.T) {
 }
 
 func TestAddedSpaces(t *testing.T) {
-	got := added(map[int]string{1: "lab", 2: "a"}, map[int]string{1: "lab", 2: "a", 3: "lab", 4: "b", 5: "b", 6: "c"})
+	got := addedNamespaces(map[int]string{1: "lab", 2: "a"}, map[int]string{1: "lab", 2: "a", 3: "lab", 4: "b", 5: "b", 6: "c"})
 	if !maps.Equal(got, map[string]bool{"b": true, "c": true}) {
 		t.Errorf("%v, want b and c", got)
 	}
