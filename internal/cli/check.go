@@ -94,7 +94,7 @@ func runCheck(c *cobra.Command, f *checkFlags, name string) error {
 		return text.Unknown("format", f.format, checkFormats)
 	}
 	f.from(c)
-	if name == "policy" && f.Arena != run.Kube {
+	if name == "policy" && !f.Kind().Policies {
 		return &arena.Unsupported{Reason: "check policy needs a cluster, which --arena " + f.Arena + " is not", Remedy: "cnibench check policy --arena kube"}
 	}
 	out, err := run.Check(c.Context(), &f.Request, run.CheckTask{Check: name, MTUs: f.mtus, Case: f.one})

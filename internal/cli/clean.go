@@ -43,13 +43,11 @@ that journal must not decide what runs as root on the nodes: so uninstalling nee
 cluster's scratch label or --scratch, and --image for the pods that clean the nodes.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := run.CheckArena(f.arena); err != nil {
+			kind, err := run.KindOf(f.arena, cmdutil.GivenFlags(c))
+			switch {
+			case err != nil:
 				return err
-			}
-			if err := run.RefuseForeignFlags(f.arena, cmdutil.GivenFlags(c)); err != nil {
-				return err
-			}
-			if f.arena == run.Kube {
+			case kind.Cluster:
 				return cleanKube(c, &f)
 			}
 			return cleanLab(c, &f)

@@ -41,18 +41,15 @@ With --packages it prints which programs are missing for runs in the lab, or for
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.given = cmdutil.GivenFlags(c)
-			if err := run.CheckArena(f.arena); err != nil {
-				return err
-			}
-			if err := run.RefuseForeignFlags(f.arena, f.given); err != nil {
-				return err
-			}
+			kind, err := run.KindOf(f.arena, f.given)
 			switch {
+			case err != nil:
+				return err
 			case f.packages.only:
 				return f.packages.run(c, f.asJSON)
 			case f.given["suite"] || f.given["contenders"]:
 				return exit.Usage("--suite and --contenders choose what --packages prints")
-			case f.arena == run.Kube:
+			case kind.Cluster:
 				return probeKube(c, &f)
 			}
 			return probeLab(c, &f)

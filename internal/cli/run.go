@@ -135,7 +135,7 @@ func runRun(c *cobra.Command, f *runFlags) error {
 	if f.plan {
 		return nil
 	}
-	if len(list) > 1 && f.Arena != run.Kube {
+	if len(list) > 1 && !f.Kind().Cluster {
 		return leadKernels(c, f.Out, list, jobs)
 	}
 	return leadClusters(c, list, jobs)

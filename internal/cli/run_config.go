@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/study"
 	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/studies"
@@ -87,7 +86,7 @@ func applyStudy(c *cobra.Command, f *runFlags) error {
 	if c.Flags().Changed("suite") {
 		return exit.Usage("--suite: the study %s has a suite of its own; leave --study or --suite out", s.ID)
 	}
-	chosen, err := s.Flags(f.Scale, f.Arena == run.Kube)
+	chosen, err := s.Flags(f.Scale, f.Kind().Cluster)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (f *runFlags) clusters() ([]*runFlags, error) {
 		return nil, exit.Usage("--resume goes on with a run in one cluster; give that cluster's --context alone")
 	case f.Given["nodes"]:
 		return nil, exit.Usage("--nodes names the nodes of one cluster; leave it out, or run for each --context by itself and compare the two: cnibench compare OLD NEW --vs-baseline --force")
-	case f.Arena != run.Kube:
+	case !f.Kind().Cluster:
 		return nil, exit.Usage("--context is for clusters; add --arena kube")
 	}
 	if f.Out == "" {

@@ -22,10 +22,8 @@ import (
 // else a cluster's own network or flannel-vxlan. It caps what is sent in a cluster unless the
 // user gave --max-rate, and checks the flags before anything is made.
 func (f *Request) oneContender(asked string) (string, error) {
-	usual := "flannel-vxlan"
-	if f.Arena == Kube {
-		usual, f.MaxRate = ThisCluster, cmp.Or(f.MaxRate, DefaultDiagnoseRate)
-	}
+	kind := f.Kind()
+	f.MaxRate = cmp.Or(f.MaxRate, kind.MaxRate)
 	if f.MaxRate != "" {
 		if _, err := unit.ParseBitRate(f.MaxRate); err != nil {
 			return "", exit.Usage("--max-rate: %w", err)
@@ -39,7 +37,7 @@ func (f *Request) oneContender(asked string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c, err := catalogue.Contender(cmp.Or(asked, usual))
+	c, err := catalogue.Contender(cmp.Or(asked, kind.Contender))
 	if err != nil {
 		return "", err
 	}

@@ -141,8 +141,8 @@ const (
 // readBy says whether the arena reads the flag in the way of this row.
 func (r *flag) readBy(arena string) bool { return r.arenas == nil || slices.Contains(r.arenas, arena) }
 
-// RefuseForeignFlags refuses flags that only other arenas read, which would do nothing.
-func RefuseForeignFlags(arena string, given map[string]bool) error {
+// refuseForeignFlags refuses flags that only other arenas read, which would do nothing.
+func refuseForeignFlags(arena string, given map[string]bool) error {
 	all := flags()
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		var readers []string
@@ -183,11 +183,10 @@ func (f *Request) Settings() map[string]string {
 // ApplyRecorded sets the flags that a plan remembers, unless the command line gives them.
 // Any other flag in the plan is an error, since another person may have written the plan.
 func (f *Request) ApplyRecorded(settings map[string]string) error {
-	all := flags()
+	all, kind := flags(), f.Kind()
 	for name, value := range settings {
 		at := slices.IndexFunc(all, func(r flag) bool {
-			// Runs of a lab by earlier versions remember flags of the guest, too.
-			return r.name == name && (r.memory == recorded || r.memory == settled) && (r.readBy(f.Arena) || f.Arena != Kube && r.readBy(MicroVM))
+			return r.name == name && (r.memory == recorded || r.memory == settled) && (r.readBy(f.Arena) || slices.ContainsFunc(kind.older, r.readBy))
 		})
 		switch {
 		case at < 0:

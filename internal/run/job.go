@@ -108,7 +108,7 @@ func (j *Job) Lead(ctx context.Context, out io.Writer) error {
 	if err := j.checkTrust(); err != nil {
 		return err
 	}
-	if j.request.Arena == Kube {
+	if j.request.Kind().Cluster {
 		logInfo("%s", j.announcement())
 	}
 	for _, why := range j.request.uncapped {

@@ -22,13 +22,13 @@ type MeshTask struct {
 	Seed      uint64
 }
 
-// meshNodes is how many nodes a lab has unless the user says more: enough to blame one.
+// meshNodes is how many nodes a lab has unless the user says more: enough to blame one. A cluster has all of its own.
 const meshNodes = "6"
 
 // Mesh measures every node against others in the request's venue. The error is exit.Gate if a
 // place is slow.
 func Mesh(ctx context.Context, f *Request, task MeshTask) (*mesh.Report, error) {
-	if f.Arena != Kube && !f.Given["nodes"] {
+	if !f.Given["nodes"] {
 		f.Nodes = meshNodes
 	}
 	var err error

@@ -66,7 +66,7 @@ func ownEngine(s *suite.Suite) (_ *suite.Suite, notes []string, err error) {
 
 // justAShell reports whether the pods have no program but this one.
 func (f *Request) justAShell() bool {
-	return f.Arena == Kube && (f.Cluster.Image == "" || kube.JustAShell(f.Cluster.Image))
+	return f.Kind().Cluster && (f.Cluster.Image == "" || kube.JustAShell(f.Cluster.Image))
 }
 
 // unlimited reports whether iperf3 sends as fast as it can.

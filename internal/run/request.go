@@ -79,7 +79,7 @@ func NewRequest() Request {
 
 // Check finds wrong usage before anything is made.
 func (f *Request) Check() error {
-	if err := CheckArena(f.Arena); err != nil {
+	if _, err := KindOf(f.Arena, nil); err != nil {
 		return err
 	}
 	if f.Checks != "" {

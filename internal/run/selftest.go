@@ -11,7 +11,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/guest"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/report"
@@ -126,14 +125,31 @@ func (in *Inside) bed(b selftest.Bed) selftest.Bed {
 	return b
 }
 
+// bedInLab is where a lab's self-test plants its truths.
+func bedInLab(f *Request) selftest.Bed {
+	bed := selftest.Bed{Baseline: "host"}
+	bed.MTU, _ = strconv.Atoi(f.MTU)
+	return bed
+}
+
+// bedInCluster is where a cluster's self-test plants its truths.
+func bedInCluster(f *Request) selftest.Bed {
+	bed := selftest.Bed{Baseline: ThisCluster, NoNeighbour: "what else runs on a cluster's nodes is not watched", LongTurns: true}
+	if !f.Cluster.Privileged {
+		bed.NoFaults = "pods may not change their own network; give them that right with --privileged"
+	}
+	return bed
+}
+
 // keepsSelfTest says whether the result of a self-test is one of this machine and kernel.
 func (f *Request) keepsSelfTest() bool {
-	return f.Arena != Kube && f.Arena != MicroVM && guest.Here() == nil
+	kind := f.Kind()
+	return !kind.Cluster && !kind.Guest
 }
 
 // findSelfTest finds the newest self-test of this machine.
 func (f *Request) findSelfTest() {
-	if dir, err := tune.StateDir(); err == nil && f.Arena != Kube {
+	if dir, err := tune.StateDir(); err == nil && !f.Kind().Cluster {
 		f.SelfTest = selftest.Newest(dir, f.Tool.Version, lab.KernelRelease())
 	}
 }
@@ -149,15 +165,11 @@ func (f *Request) selfTested(kernel string) result.Environment {
 
 // selfTest prepares the self-test.
 func (f *Request) selfTest() (task SelfTestTask, err error) {
-	bed := selftest.Bed{Baseline: "host"}
-	if f.Arena == Kube {
-		bed = selftest.Bed{Baseline: ThisCluster, NoNeighbour: "what else runs on a cluster's nodes is not watched", LongTurns: true}
-		if !f.Cluster.Privileged {
-			bed.NoFaults = "pods may not change their own network; give them that right with --privileged"
-		}
-	} else {
-		bed.MTU, _ = strconv.Atoi(f.MTU)
+	kind, err := KindOf(f.Arena, nil)
+	if err != nil {
+		return task, err
 	}
+	bed := kind.selfTest(f)
 	f.Contenders, f.Baseline, f.Checks = bed.Baseline, bed.Baseline, "mtu"
 	f.ForSelfTest = true
 	if err := f.Check(); err != nil {

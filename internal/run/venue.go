@@ -3,15 +3,11 @@ package run
 import (
 	"context"
 	"os/signal"
-	"slices"
 
 	"github.com/cnibench/cnibench/internal/arena"
-	"github.com/cnibench/cnibench/internal/arena/guest"
-	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -78,55 +74,12 @@ type Opened struct {
 	MTU      int          // of the underlay, bytes
 }
 
-// The values of --arena. Auto is the lab of this machine, or for a resumed run the arena
-// that made it.
-const (
-	Auto    = "auto"
-	Lab     = "lab"
-	MicroVM = guest.Name
-	Kube    = "kube"
-)
-
-// Arenas are the values of --arena, in the order of the help.
-func Arenas() []string { return []string{Auto, Lab, MicroVM, Kube} }
-
-// CheckArena returns a *text.UnknownError if there is no arena of that name.
-func CheckArena(name string) error {
-	if !slices.Contains(Arenas(), name) {
-		return text.Unknown("arena", name, Arenas())
-	}
-	return nil
-}
-
 // Venue returns the venue that the request chooses. It makes nothing. It checks the flags
 // that the venue reads.
 func (f *Request) Venue() (Venue, error) {
-	if err := CheckArena(f.Arena); err != nil {
+	kind, err := KindOf(f.Arena, f.Given)
+	if err != nil {
 		return nil, err
 	}
-	if err := RefuseForeignFlags(f.Arena, f.Given); err != nil {
-		return nil, err
-	}
-	switch f.Arena {
-	case Kube:
-		return newCluster(f)
-	case MicroVM:
-		return newGuest(f)
-	}
-	return newHereLab(f)
-}
-
-// arenaOf returns the arena that resumes a run which the named arena made: the arena that
-// was asked for, if it may, else the run's own. given says that the user gave --arena; then
-// another arena is an error.
-func arenaOf(asked, made string, given bool) (string, error) {
-	switch {
-	case made != Lab && made != MicroVM && made != Kube, made == asked:
-		return asked, nil // an imported run has no arena; checkSame compares the machines
-	case made == Lab && asked == Auto:
-		return Auto, nil
-	case given && asked != Auto:
-		return "", exit.Usage("--arena %s: the run was made with --arena %s; leave --arena out", asked, made)
-	}
-	return made, nil
+	return kind.venue(f)
 }

@@ -65,7 +65,7 @@ func (f *Request) guestConfig(ctx context.Context) (vm.Config, error) {
 // checkGuestKernel returns an error if the kernel that the flags name can't boot, before
 // anything is measured. A kernel that is only a version is downloaded when it is needed.
 func (f *Request) checkGuestKernel(ctx context.Context) error {
-	if f.Arena != MicroVM || !vm.IsPath(f.Guest.Kernel) && f.Guest.Modules == "" {
+	if !f.Kind().Guest || !vm.IsPath(f.Guest.Kernel) && f.Guest.Modules == "" {
 		return nil
 	}
 	_, err := vm.Find(ctx, f.Guest.Kernel, f.Guest.Modules, console.Logger(os.Stderr))

@@ -48,7 +48,7 @@ func runTuneApply(c *cobra.Command, f *Flags, args []string) error {
 	if len(req.Names()) == 0 {
 		return exit.Usage("nothing to apply: name settings, or a --profile; `cnibench tune plan` shows them")
 	}
-	if f.arena == arenaKube {
+	if f.onCluster() {
 		return f.onNodes(c, args)
 	}
 	m, err := f.machine()

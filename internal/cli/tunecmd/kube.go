@@ -87,6 +87,9 @@ func sameNodes(c *cobra.Command, subcommand string) string {
 	return strings.Join(argv, " ")
 }
 
+// onCluster reports whether the machines are the nodes of a cluster.
+func (f *Flags) onCluster() bool { return f.arena == arenaKube }
+
 // onNodes runs the same command on the nodes of the cluster, and shows what
 // each of them says.
 func (f *Flags) onNodes(c *cobra.Command, args []string) error {

@@ -41,7 +41,7 @@ a profile or settings it plans all settings.`,
 					return err
 				}
 			}
-			if f.arena == arenaKube {
+			if f.onCluster() {
 				return f.onNodes(c, args)
 			}
 			m, err := f.machine()

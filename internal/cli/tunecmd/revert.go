@@ -47,7 +47,7 @@ func newTuneStatusCmd(nodes Nodes) *cobra.Command {
 		Short: "Print what is applied, and what somebody changed since",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			if f.arena == arenaKube {
+			if f.onCluster() {
 				return f.onNodes(c, args)
 			}
 			out := c.OutOrStdout()
@@ -107,7 +107,7 @@ changed since it was applied is kept and named, unless --force. What could not b
 stays in the journal, so that you can try again.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			if f.arena == arenaKube {
+			if f.onCluster() {
 				return f.onNodes(c, args)
 			}
 			found, err := withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {

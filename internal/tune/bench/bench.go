@@ -6,6 +6,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,18 +69,18 @@ func (b *Bench) Run(ctx context.Context) (*tune.Judgement, error) {
 // prepare makes the plan.
 func (b *Bench) prepare() (*Task, error) {
 	f := b.Request
-	cluster := f.Arena == run.Kube
-	if cluster && b.Contender == "" {
-		b.Contender = run.ThisCluster
+	kind := f.Kind()
+	if kind.Cluster {
+		b.Contender = cmp.Or(b.Contender, kind.Contender)
 	}
 	switch {
 	case b.Contender == "":
 		return nil, exit.Usage("which contender? give --contender; see `cnibench list contenders`")
-	case cluster:
+	case kind.Cluster:
 		if err := b.checkCluster(); err != nil {
 			return nil, err
 		}
-	case f.Arena == run.MicroVM && b.Machine:
+	case kind.Guest && b.Machine:
 		return nil, exit.Usage("--machine: the settings would be the guest's own; leave it out, or measure on this kernel: --arena lab")
 	}
 	settings, err := b.benchable(b.Settings)
@@ -225,6 +226,7 @@ func interrupted(dir string) error {
 func (b *Bench) benchable(req tune.Request) (tune.Request, error) {
 	var kept []tune.Choice
 	var left []string
+	nodes := b.Request.Kind().Cluster // which have all settings of a machine
 	remedy := "apply it with `cnibench tune apply`, and compare a run before with one after"
 	for _, choice := range req.Settings {
 		s, err := tune.Lookup(choice.Setting)
@@ -232,7 +234,7 @@ func (b *Bench) benchable(req tune.Request) (tune.Request, error) {
 			return req, err
 		}
 		why := s.NotInLab()
-		if b.Request.Arena == run.Kube {
+		if nodes {
 			why = ""
 		}
 		switch {
@@ -240,7 +242,7 @@ func (b *Bench) benchable(req tune.Request) (tune.Request, error) {
 			kept = append(kept, choice)
 		case why != "":
 			left = append(left, s.Name+": "+why)
-		case s.Scope == tune.ScopeMachine && !b.Machine && b.Request.Arena != run.Kube:
+		case s.Scope == tune.ScopeMachine && !b.Machine && !nodes:
 			left = append(left, s.Name+": the whole machine's, a lab's namespaces have none of their own")
 			remedy = "measure with --machine"
 		default:
@@ -248,7 +250,7 @@ func (b *Bench) benchable(req tune.Request) (tune.Request, error) {
 		}
 	}
 	for key := range req.Sysctls {
-		if !strings.HasPrefix(key, "net.") && !b.Machine && b.Request.Arena != run.Kube {
+		if !strings.HasPrefix(key, "net.") && !b.Machine && !nodes {
 			return req, exit.Usage("--sysctl %s is the whole machine's: measure it with --machine", key)
 		}
 	}
