@@ -32,12 +32,16 @@ names those that explain what is slow: what, where, evidence, what to do.
 A cause is proven if changing its setting moves the figure and changing it back moves it
 back; supported if its evidence accounts for what is slow; else suspected. In the lab
 proofs are always made; in a cluster only with --prove, which needs --privileged.
-In a cluster bulk sends at most 200 Mbit/s, and nothing is left.
+In a cluster bulk sends at most 200 Mbit/s, and nothing is left. With --pod it measures
+between the nodes of your pods, by pods of its own beside them, and reads of yours what
+the API server and the kubelet know: CPU limit and throttling, bandwidth annotations,
+NetworkPolicies, a mesh's proxy.
 
 FILE is a case that --save wrote: it is judged again, and nothing is measured.
 Exit codes: 0 nothing found; 4 a cause found; 1 could not look; 2, 3 as everywhere.`),
 		Example: `  kubectl cnibench diagnose
   cnibench diagnose --arena kube --nodes worker-a,worker-b
+  cnibench diagnose --arena kube --pod shop/cart-7f9 --to shop/db-0
   cnibench diagnose --arena kube --prove --privileged
   cnibench diagnose --arena lab --contender calico-vxlan
   cnibench diagnose --arena kube --save case.json; cnibench diagnose case.json --json`,
@@ -58,6 +62,8 @@ Exit codes: 0 nothing found; 4 a cause found; 1 could not look; 2, 3 as everywhe
 	}
 	addOneNetwork(c, &f.Request)
 	fl := c.Flags()
+	fl.Lookup("pod").Usage = "kube: look at this pod of yours, `namespace/name`: its node, limits, policies, proxies; nothing is started in it"
+	fl.StringVar(&f.Cluster.To, "to", "", "kube: the other end of --pod, `namespace/name`")
 	fl.StringVar(&d.Contender, "contender", "", "lab: the contender whose network is looked at (default flannel-vxlan)")
 	fl.StringVar(&f.MaxRate, "max-rate", "", "the most that bulk sends, e.g. 500M; 0 is no limit (default 200M in a cluster, none in the lab)")
 	fl.BoolVar(&d.UnderLoad, "under-load", false, "measure round trips while bulk runs, too")

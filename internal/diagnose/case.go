@@ -58,6 +58,15 @@ type Snapshot struct {
 	Resolver *Resolver `json:"resolver,omitempty"`
 	// Containers are the names of the pod's containers.
 	Containers []string `json:"containers,omitempty"`
+	// Yours says that it is a pod of the user: the API server and the kubelet describe it,
+	// and nothing is started in it.
+	Yours       bool `json:"yours,omitempty"`
+	HostNetwork bool `json:"host_network,omitempty"`
+	// Ingress and Egress are what bandwidth annotations allow the pod, bit/s; 0: all.
+	Ingress float64 `json:"ingress,omitempty"`
+	Egress  float64 `json:"egress,omitempty"`
+	// Policies are the NetworkPolicies that select the pod.
+	Policies []string `json:"policies,omitempty"`
 	// Qdisc counters of a later time are in After.
 	After []Qdisc `json:"qdiscs_after,omitempty"`
 }
@@ -127,6 +136,7 @@ const (
 	Service  = "service"
 	DNS      = "dns"
 	Quiet    = "quiet" // nothing is sent: what the nodes do anyway
+	Yours    = "yours" // what the user's pods did while all of this was measured
 )
 
 // The probes.
@@ -139,7 +149,7 @@ const (
 	Size    = "size"    // the largest packet that crosses whole
 	Lookup  = "lookup"  // names
 	Loaded  = "loaded"  // RTT while bulk runs
-	Idle    = "idle"    // of Quiet
+	Idle    = "idle"    // of Quiet and Yours
 )
 
 // Probe is what one kind of probe measured over all its slices.

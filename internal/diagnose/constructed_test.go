@@ -68,6 +68,16 @@ func device(c *diagnose.Case, endpoint, name string) *diagnose.Device {
 	return &s.Devices[i]
 }
 
+// yours adds the user's pod shop/cart on node-1, and what the kubelet counted of it in 30 s.
+func yours(c *diagnose.Case, s diagnose.Snapshot, grown map[string]float64) {
+	s.Endpoint, s.Node, s.Pod, s.Yours, s.Containers = "shop/cart", "node-1", true, true, []string{"app"}
+	c.Snapshots = append(c.Snapshots, s)
+	if grown != nil {
+		c.Paths = append(c.Paths, diagnose.Path{Kind: diagnose.Yours, From: s.Endpoint, Probes: map[string]diagnose.Probe{
+			diagnose.Idle: {Seconds: 30, Counters: map[string]map[string]float64{s.Endpoint: grown}}}})
+	}
+}
+
 var usual = expected{ID: "usual"}
 
 const (
@@ -152,6 +162,12 @@ func constructed() []kind {
 				set(c, false, diagnose.Large, diagnose.Loss, 0.03, diagnose.PodPod, diagnose.NodePod)
 				set(c, false, diagnose.Bulk, diagnose.Retransmits, 0.03, diagnose.PodPod, diagnose.NodePod)
 			}},
+		{"loss", "stalled", false, "the same, and bulk gets nowhere: not segments alone",
+			expected{"loss", "supported", "node-2", "", there, ""}, func(c *diagnose.Case) {
+				set(c, false, diagnose.Small, diagnose.Loss, 0.028, diagnose.PodPod, diagnose.NodePod)
+				set(c, false, diagnose.Large, diagnose.Loss, 0.032, diagnose.PodPod, diagnose.NodePod)
+				scale(c, false, 0, diagnose.PodPod, diagnose.NodePod)
+			}},
 		{"loss", "underlay", false, "nft ingress of node-2: 3 % of all packets from node-1 are dropped",
 			expected{"loss", "supported", "", "", there, ""}, func(c *diagnose.Case) {
 				for _, k := range []string{diagnose.PodPod, diagnose.NodePod, diagnose.PodNode, diagnose.Host} {
@@ -193,6 +209,16 @@ func constructed() []kind {
 				scale(c, true, 0.048, diagnose.Host, diagnose.PodNode, diagnose.NodePod)
 				scale(c, true, 0.094, diagnose.PodPod)
 			}},
+		{"rate-limited", "above-cap", false, "the same at 500 Mbit/s, while bulk is held to 200 Mbit/s",
+			expected{"rate-limited", "suspected", "node-2", "eth0", back, ""}, func(c *diagnose.Case) {
+				c.MaxRate = 200e6
+				snapshot(c, "node-2").Qdiscs = []diagnose.Qdisc{{Device: "eth0", Kind: "tbf", Rate: 500e6}}
+				for _, b := range both {
+					for _, k := range []string{diagnose.Host, diagnose.PodNode, diagnose.NodePod, diagnose.PodPod} {
+						scale(c, b, 200e6/find(c, k, b).Probes[diagnose.Bulk].Figures[diagnose.Goodput], k)
+					}
+				}
+			}},
 		{"rate-limited", "", true, "fq paces flows and limits none", usual, func(c *diagnose.Case) {
 			s := snapshot(c, "node-1")
 			s.Qdiscs = []diagnose.Qdisc{{Device: "eth0", Kind: "fq", Rate: 0}}
@@ -205,6 +231,24 @@ func constructed() []kind {
 					add(c, diagnose.PodPod, false, diagnose.Bulk, "pod-1", "container_cpu_cfs_"+counter, n)
 				}
 			}},
+		{"cpu-throttled", "yours", false, "diagnose --pod shop/cart, whose limits.cpu of 200m is used up",
+			expected{"cpu-throttled", "supported", "node-1", "", "", "shop/cart"}, func(c *diagnose.Case) {
+				yours(c, diagnose.Snapshot{CPULimit: 0.2}, map[string]float64{"container_cpu_cfs_periods": 300, "container_cpu_cfs_throttled_periods": 211, "container_cpu_cfs_throttled_seconds": 14})
+			}},
+		{"cpu-throttled", "yours", true, "the same pod, and the kubelet may not be asked", usual, func(c *diagnose.Case) {
+			yours(c, diagnose.Snapshot{CPULimit: 0.2}, nil)
+		}},
+		{"rate-limited", "annotation", false, "kubernetes.io/egress-bandwidth: 10M on shop/cart, which sends as much",
+			expected{"rate-limited", "supported", "node-1", "", "", "shop/cart"}, func(c *diagnose.Case) {
+				yours(c, diagnose.Snapshot{Egress: 10e6}, map[string]float64{"container_network_transmit_bytes": 36e6})
+			}},
+		{"rate-limited", "annotation-unused", false, "the same annotation on a pod that sends little",
+			expected{"rate-limited", "suspected", "node-1", "", "", "shop/cart"}, func(c *diagnose.Case) {
+				yours(c, diagnose.Snapshot{Egress: 10e6}, map[string]float64{"container_network_transmit_bytes": 36e3})
+			}},
+		{"policy", "yours", true, "policies select shop/cart: that is said, and is no cause", usual, func(c *diagnose.Case) {
+			yours(c, diagnose.Snapshot{Policies: []string{"default-deny"}}, nil)
+		}},
 		{"cpu-throttled", "", true, "a limit that is not used up", usual, func(c *diagnose.Case) {
 			snapshot(c, "pod-1").CPULimit = 2
 			add(c, diagnose.PodPod, false, diagnose.Bulk, "pod-1", "container_cpu_cfs_periods", 60)

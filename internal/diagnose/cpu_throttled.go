@@ -30,7 +30,9 @@ func cpuThrottled() Cause {
 				if !ok && s.CPULimit == 0 {
 					continue
 				}
-				a.Excluded = "no pod was throttled"
+				if !s.Yours || ok {
+					a.Excluded = "no pod that was looked at was throttled"
+				}
 				if periods < 5 || throttled < throttledPeriods*periods {
 					continue
 				}
@@ -39,11 +41,15 @@ func cpuThrottled() Cause {
 				if s.CPULimit > 0 {
 					limit = fmt.Sprintf("its limit of %.0fm", 1000*s.CPULimit)
 				}
+				next := "kubectl set resources …: raise or remove limits.cpu of that pod"
+				if namespace, name, is := strings.Cut(s.Endpoint, "/"); is {
+					next = fmt.Sprintf("kubectl -n %s get pod %s -o jsonpath='{.metadata.ownerReferences[0].kind} {.spec.containers[*].resources}': raise or remove limits.cpu there", namespace, name)
+				}
 				a.Claims = append(a.Claims, Claim{State: Supported, Node: s.Node, Pod: s.Endpoint, Explains: min(0.95, 0.5+share), underlay: true,
 					Text: fmt.Sprintf("%s was stopped in %s of its periods by %s: not the network", s.Endpoint, percent(share), limit),
 					Evidence: []Evidence{{"nr_throttled", fmt.Sprintf("+%.0f of %.0f periods", throttled, periods), s.Endpoint},
 						{"throttled time", seconds(time), s.Endpoint}},
-					Next: "kubectl set resources …: raise or remove limits.cpu of that pod",
+					Next: next,
 				})
 			}
 			return a

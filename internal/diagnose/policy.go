@@ -16,6 +16,7 @@ func policy() Cause {
 			if c.Arena != "kube" {
 				return Answer{}
 			}
+			unseen := c.policiesOfYours()
 			for _, back := range directions {
 				failed, ok := c.figure(PodPod, back, Connect, Failed)
 				if ok && failed >= 0.9 && len(c.Policies) > 0 {
@@ -25,9 +26,27 @@ func policy() Cause {
 				}
 			}
 			if made, ok := c.figure(PodPod, false, Connect, Failed); !ok || made >= 0.9 {
-				return Answer{}
+				return Answer{Unseen: unseen}
 			}
-			return Answer{Excluded: "connections from pod to pod are made"}
+			return Answer{Excluded: "connections between pods of this command are made", Unseen: unseen}
 		},
 	}
+}
+
+// policiesOfYours says which policies select the user's pods: what they drop is not
+// measured, since nothing is sent from those pods.
+func (c *Case) policiesOfYours() *Unseen {
+	var why []string
+	namespace := ""
+	for i := range c.Snapshots {
+		if s := &c.Snapshots[i]; s.Yours && len(s.Policies) > 0 {
+			namespace, _, _ = strings.Cut(s.Endpoint, "/")
+			why = append(why, fmt.Sprintf("%s select %s", strings.Join(s.Policies, ", "), s.Endpoint))
+		}
+	}
+	if why == nil {
+		return nil
+	}
+	return &Unseen{Why: strings.Join(why, "; ") + "; whether they drop or proxy what it sends is not measured",
+		Remedy: fmt.Sprintf("kubectl -n %s describe networkpolicy; cnibench check policy tries what policies do here", namespace)}
 }

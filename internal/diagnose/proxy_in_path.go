@@ -6,7 +6,7 @@ import (
 )
 
 // proxies are containers that a mesh puts into a pod.
-var proxies = []string{"istio-proxy", "linkerd-proxy", "envoy-sidecar", "kuma-sidecar", "consul-dataplane", "aws-appmesh-envoy"}
+var proxies = []string{"istio-proxy", "linkerd-proxy", "envoy-sidecar", "kuma-sidecar", "consul-dataplane", "aws-appmesh-envoy", "ztunnel"}
 
 // proxyInPath: a proxy of a mesh takes the pod's connections.
 func proxyInPath() Cause {

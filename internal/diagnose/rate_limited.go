@@ -21,6 +21,7 @@ func rateLimited() Cause {
 			for i := range c.Snapshots {
 				s := &c.Snapshots[i]
 				seen = seen || s.Qdiscs != nil
+				a.Claims = append(a.Claims, annotated(c, s)...)
 				for _, q := range s.Qdiscs {
 					if x, ok := limit(c, s, q); ok {
 						a.Claims = append(a.Claims, x)
@@ -73,7 +74,48 @@ func limit(c *Case, s *Snapshot, q Qdisc) (Claim, bool) {
 				x.State, x.Explains = Supported, 0.95
 			}
 		}
+		if c.MaxRate > 0 && q.Rate > c.MaxRate && x.State == Suspected {
+			x.Text += fmt.Sprintf("; whether that slows pods was not measured, since bulk was held to %s, which is less", bitrate(c.MaxRate))
+			x.Next = fmt.Sprintf("cnibench diagnose --max-rate %s: measures above the limit; by hand: ", plain(1.5*q.Rate)) + x.Next
+		}
 		return x, true
 	}
 	return Claim{}, false
+}
+
+// plain returns a rate as --max-rate takes it.
+func plain(bits float64) string { return fmt.Sprintf("%.0fM", bits/1e6) }
+
+// atLimit is the share of its limit from which on a pod is held by it.
+const atLimit = 0.8
+
+// annotated returns what bandwidth annotations of the user's pod claim. The rates are the
+// pod's own, so that they explain something only while it sends or receives that much.
+func annotated(c *Case, s *Snapshot) (list []Claim) {
+	for _, way := range []struct {
+		rate          float64
+		what, counter string
+	}{{s.Egress, "egress", "container_network_transmit_bytes"}, {s.Ingress, "ingress", "container_network_receive_bytes"}} {
+		if way.rate <= 0 {
+			continue
+		}
+		annotation := "kubernetes.io/" + way.what + "-bandwidth"
+		x := Claim{State: Suspected, Node: s.Node, Pod: s.Endpoint, Explains: 0.4, certain: true,
+			Text:     fmt.Sprintf("%s of %s is limited to %s by its annotation", way.what, s.Endpoint, bitrate(way.rate)),
+			Evidence: []Evidence{{"annotation " + annotation, bitrate(way.rate), s.Endpoint}},
+			Next:     fmt.Sprintf("Raise or remove %s in the pod's template, if nobody needs the limit", annotation)}
+		for i := range c.Paths {
+			p := &c.Paths[i]
+			probe := p.Probes[Idle]
+			if bytes, ok := probe.grown(s.Endpoint, way.counter); ok && p.Kind == Yours && probe.Seconds > 0 {
+				rate := 8 * bytes / probe.Seconds
+				x.Evidence = append(x.Evidence, Evidence{way.counter, bitrate(rate), s.Endpoint})
+				if rate > atLimit*way.rate {
+					x.State, x.Explains = Supported, 0.95
+				}
+			}
+		}
+		list = append(list, x)
+	}
+	return list
 }

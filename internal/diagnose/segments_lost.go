@@ -17,9 +17,6 @@ func segmentsLost() Cause {
 				if !ok {
 					return Answer{}
 				}
-				if c.stalls(PodPod, back) { // TCP got nowhere, so that little was sent again
-					again = 1
-				}
 				sent, _ := c.figure(PodPod, back, Bulk, Retransmits)
 				goodput, _ := c.figure(PodPod, back, Bulk, Goodput)
 				small, _ := c.figure(PodPod, back, Small, Loss)
@@ -30,6 +27,9 @@ func segmentsLost() Cause {
 					continue
 				}
 				answers, _ := c.figure(PodPod, !back, Small, Loss)
+				if c.stalls(PodPod, back) && small < leastLoss && large < leastLoss { // TCP got nowhere, so that little was sent again
+					again = 1
+				}
 				if again < 4*leastLoss || answers >= leastLoss || !hasLarge || large >= again/4 || small >= again/4 || host >= again/4 {
 					continue
 				}

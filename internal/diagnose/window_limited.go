@@ -44,7 +44,7 @@ func windowLimited() Cause {
 						Text:     fmt.Sprintf("TCP waits for %s%s in %s of its time", w.what, w.pod, percent(share)),
 						Evidence: []Evidence{{"tcp_info " + w.figure + "_limited", percent(share), c.direction(back)}, {w.key, buffer, w.pod}, {w.key, usual, c.nodeOf(w.pod)}}}
 					if differs {
-						x.State = Supported
+						x.State, x.certain = Supported, true
 						x.setting = &Setting{Endpoint: w.pod, What: w.key + " as on its node", Back: back,
 							Changes: []Change{{"file", "/proc/sys/" + strings.ReplaceAll(w.key, ".", "/"), usual}}}
 						x.Next = fmt.Sprintf("sysctl -w %s=%q   in the pod's namespace (securityContext.sysctls)", w.key, usual)

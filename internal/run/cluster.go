@@ -27,7 +27,7 @@ var ServiceKinds = []string{kube.ClusterIP, kube.NodePort, kube.Headless}
 type Cluster struct {
 	Kubeconfig, Context string
 	RequestTimeout      time.Duration
-	NodeLabel, Pod      string // which nodes
+	NodeLabel, Pod, To  string // which nodes
 
 	Image, PullPolicy, Namespace string
 	Within                       []string // of --namespace
@@ -61,7 +61,7 @@ func NodeNames(value string, given bool) ([]string, error) {
 // Options returns the flags as package kube takes them.
 func (k *Cluster) Options(nodes []string) kube.Options {
 	return kube.Options{
-		Kubeconfig: k.Kubeconfig, Context: k.Context, RequestTimeout: k.RequestTimeout, Nodes: nodes, NodeLabel: k.NodeLabel, Pod: k.Pod, Image: k.Image, PullPolicy: k.PullPolicy, Namespace: k.Namespace, Within: k.Within,
+		Kubeconfig: k.Kubeconfig, Context: k.Context, RequestTimeout: k.RequestTimeout, Nodes: nodes, NodeLabel: k.NodeLabel, Pod: k.Pod, To: k.To, Image: k.Image, PullPolicy: k.PullPolicy, Namespace: k.Namespace, Within: k.Within,
 		Tolerations: k.Tolerations, CPU: k.CPU, Memory: k.Memory, Service: k.Service, Privileged: k.Privileged,
 	}
 }

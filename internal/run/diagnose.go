@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/agent"
@@ -84,8 +85,12 @@ func measureCase(ctx context.Context, in *Inside, d Diagnosis) (found *diagnose.
 		return nil, err
 	}
 	o := measure.Options{Exe: up.Exe, MaxRate: rate, UnderLoad: d.UnderLoad, Prove: d.Prove || in.Venue.Traits().ThisMachine, Cycles: d.Cycles, Progress: progress, Seed: uint64(time.Now().UnixNano())}
+	var yours *workloads
 	if cluster, ok := up.Arena.(*kube.Arena); ok {
-		o.Name, o.Names = cluster.RealName, []string{clusterName}
+		if yours, err = watchWorkloads(ctx, cluster); err != nil {
+			return nil, err
+		}
+		o.Name, o.Names, o.Server = cluster.RealName, []string{clusterName}, cluster.DNS(ctx)
 		o.OwnMachine, o.Journal = true, clusterJournal
 		o.Machine = func(ctx context.Context, node arena.Endpoint) (*agent.Client, error) {
 			return agent.Start(ctx, onMachine{node}, up.Exe, map[string]string{"endpoint": node.Name()}, sysmon.ScopeNode)
@@ -99,7 +104,62 @@ func measureCase(ctx context.Context, in *Inside, d Diagnosis) (found *diagnose.
 		return nil, err
 	}
 	found.Arena, found.Contender = up.Arena.Name(), up.contender.ID
+	if yours != nil {
+		yours.finish(ctx, found)
+	}
 	return found, nil
+}
+
+// workloads are the pods that --pod and --to name.
+type workloads struct {
+	cluster *kube.Arena
+	pods    []diagnose.Snapshot
+	begin   []kube.PodCounters // zero values where the kubelet did not answer
+	unseen  []diagnose.Unseen
+}
+
+// watchWorkloads reads what there is of the user's pods before anything is measured.
+func watchWorkloads(ctx context.Context, cluster *kube.Arena) (*workloads, error) {
+	pods, unseen, err := cluster.Workloads(ctx)
+	w := &workloads{cluster: cluster, pods: pods, unseen: unseen}
+	for _, p := range pods {
+		begin, err := cluster.Cluster().Counters(ctx, p.Node, p.Endpoint)
+		if err != nil || len(begin.Values) == 0 {
+			why := "its kubelet counts nothing of it"
+			if err != nil {
+				why = err.Error()
+			}
+			namespace, name, _ := strings.Cut(p.Endpoint, "/")
+			w.unseen = append(w.unseen, diagnose.Unseen{ID: "cpu-throttled", Why: fmt.Sprintf("whether %s is held by its CPU limit: %s", p.Endpoint, why),
+				Remedy: fmt.Sprintf("kubectl -n %s exec %s -- cat /sys/fs/cgroup/cpu.stat, twice: nr_throttled must stand still", namespace, name)})
+		}
+		w.begin = append(w.begin, begin)
+		if p.HostNetwork {
+			w.unseen = append(w.unseen, diagnose.Unseen{ID: "usual", Why: p.Endpoint + " is in its node's own network: the paths between nodes are its own"})
+		}
+	}
+	return w, err
+}
+
+// finish adds the pods to the case, with what they did since.
+func (w *workloads) finish(ctx context.Context, c *diagnose.Case) {
+	c.Policies, c.Unseen = w.cluster.Policies(ctx), append(c.Unseen, w.unseen...)
+	c.Snapshots = append(c.Snapshots, w.pods...)
+	for i, p := range w.pods {
+		if len(w.begin[i].Values) == 0 {
+			continue
+		}
+		end, err := w.cluster.Cluster().Counters(ctx, p.Node, p.Endpoint)
+		if err != nil {
+			continue
+		}
+		grown := map[string]float64{}
+		for name, v := range end.Values {
+			grown[name] = max(0, v-w.begin[i].Values[name])
+		}
+		c.Paths = append(c.Paths, diagnose.Path{Kind: diagnose.Yours, Back: i > 0, From: p.Endpoint, Probes: map[string]diagnose.Probe{
+			diagnose.Idle: {Seconds: end.At - w.begin[i].At, Counters: map[string]map[string]float64{p.Endpoint: grown}}}})
+	}
 }
 
 const (
@@ -130,13 +190,25 @@ type Planted struct {
 	} `yaml:"steps" json:"steps"`
 	// Expected is the first cause and its place; an empty field is not looked at. The ID
 	// "usual" is none.
-	Expected struct {
-		ID        string `yaml:"id" json:"id"`
-		Node      string `yaml:"node" json:"node"`
-		Device    string `yaml:"device" json:"device"`
-		Direction string `yaml:"direction" json:"direction"`
-	} `yaml:"expected" json:"expected"`
-	Flags []string `yaml:"flags" json:"flags"` // of cnibench diagnose
+	Expected ExpectedClaim `yaml:"expected" json:"expected"`
+	// Also are the other causes that were planted at the same time, named anywhere in the answer.
+	Also  []ExpectedClaim `yaml:"also" json:"also"`
+	Flags []string        `yaml:"flags" json:"flags"` // of cnibench diagnose
+}
+
+// ExpectedClaim is a cause with its place; an empty field is not looked at.
+type ExpectedClaim struct {
+	ID        string `yaml:"id" json:"id"`
+	Node      string `yaml:"node" json:"node"`
+	Device    string `yaml:"device" json:"device"`
+	Direction string `yaml:"direction" json:"direction"`
+}
+
+// Is says that the claim is the expected one: of that cause, and at that place.
+func (e ExpectedClaim) Is(x diagnose.Claim) (cause, place bool) {
+	same := func(wanted, got string) bool { return wanted == "" || wanted == got }
+	cause = e.ID == x.ID
+	return cause, cause && same(e.Node, x.Node) && same(e.Device, x.Device) && same(e.Direction, x.Direction)
 }
 
 // ReadPlanted reads a file of corpus/lab.

@@ -120,6 +120,7 @@ func flags() []flag {
 		{"request-timeout", cluster, regive, span(func(f *Request) *time.Duration { return &f.Cluster.RequestTimeout }), ""},
 		{"node-label", cluster, regive, word(func(f *Request) *string { return &f.Cluster.NodeLabel }), ""},
 		{"pod", cluster, regive, word(func(f *Request) *string { return &f.Cluster.Pod }), ""},
+		{"to", cluster, regive, word(func(f *Request) *string { return &f.Cluster.To }), ""},
 		{"nodes", cluster, regive, word(func(f *Request) *string { return &f.Nodes }), ""},
 		{"namespace", cluster, regive, list(func(f *Request) *[]string { return &f.Cluster.Within }, ","), ""},
 		{"privileged", cluster, regive, truth(func(f *Request) *bool { return &f.Cluster.Privileged }), ""},

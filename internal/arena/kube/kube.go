@@ -43,8 +43,8 @@ type Options struct {
 	// Empty: two that are ready.
 	Nodes []string
 	// NodeLabel selects the nodes to choose from, as key=value. Pod is NAMESPACE/NAME of a
-	// pod whose node comes first.
-	NodeLabel, Pod string
+	// pod whose node comes first, To of one whose node comes second.
+	NodeLabel, Pod, To string
 	// Image is the pods' image: any with a shell. The pods get this program if it is not at
 	// Program. Empty: one that the nodes have, or can pull. PullPolicy is Always,
 	// IfNotPresent, Never, or empty for Kubernetes' default.

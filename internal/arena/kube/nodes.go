@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -250,6 +249,15 @@ func (cl *Cluster) nodes(ctx context.Context, tolerated []corev1.Toleration) ([]
 	if err != nil || len(cl.Options.Nodes) > 0 {
 		return list, err
 	}
+	if cl.Options.To != "" { // both ends are chosen, unless they are on one node
+		to, err := cl.podNamed(ctx, "to", cl.Options.To)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) > 1 && list[1].realName == to.Spec.NodeName {
+			return numbered(list[:2]), nil
+		}
+	}
 	return numbered(pair(list)), nil
 }
 
@@ -271,31 +279,31 @@ func (cl *Cluster) allNodes(ctx context.Context, tolerated []corev1.Toleration) 
 		}
 	}
 	list, err := usable(all, cl.Options.Nodes, tolerated)
-	if err != nil || cl.Options.Pod == "" {
-		return list, err
+	if err != nil {
+		return nil, err
 	}
-	return cl.podFirst(ctx, list)
+	// The last comes first: --to is the server's end.
+	for _, w := range []struct{ flag, value string }{{"to", cl.Options.To}, {"pod", cl.Options.Pod}} {
+		if w.value == "" {
+			continue
+		}
+		if list, err = cl.podFirst(ctx, list, w.flag, w.value); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
-// podFirst puts the node of Options.Pod first.
-func (cl *Cluster) podFirst(ctx context.Context, list []*node) ([]*node, error) {
-	namespace, name, ok := strings.Cut(cl.Options.Pod, "/")
-	if !ok || namespace == "" || name == "" {
-		return nil, &UsageError{fmt.Sprintf("--pod %s: want NAMESPACE/NAME", cl.Options.Pod)}
-	}
-	p, err := ask(ctx, cl, "read pod "+cl.Options.Pod, func(ctx context.Context) (*corev1.Pod, error) {
-		return cl.Client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-	})
-	if apierrors.IsNotFound(err) {
-		return nil, &UsageError{fmt.Sprintf("--pod %s: there is no such pod", cl.Options.Pod)}
-	}
+// podFirst puts the node of the pod that a flag names first.
+func (cl *Cluster) podFirst(ctx context.Context, list []*node, flag, value string) ([]*node, error) {
+	p, err := cl.podNamed(ctx, flag, value)
 	if err != nil {
 		return nil, err
 	}
 	at := slices.IndexFunc(list, func(n *node) bool { return n.realName == p.Spec.NodeName })
 	if at < 0 {
 		return nil, &arena.Unsupported{
-			Reason: fmt.Sprintf("pod %s is on node %q, on which no pods of this program can run", cl.Options.Pod, p.Spec.NodeName),
+			Reason: fmt.Sprintf("pod %s is on node %q, on which no pods of this program can run", value, p.Spec.NodeName),
 			Remedy: "let pods on it with --tolerations KEY=VALUE:EFFECT, or all",
 		}
 	}

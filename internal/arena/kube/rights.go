@@ -57,6 +57,7 @@ func rights(o Options) []right {
 		{rule: rule("", []string{"services"}, []string{"get", "create", "delete"}), optional: "steps of the path service"},
 		{rule: rule("discovery.k8s.io", []string{"endpointslices"}, []string{"create", "deletecollection"}), optional: "steps of the path service"},
 		{rule: rule("networking.k8s.io", []string{"networkpolicies"}, []string{"get", "create", "update", "delete"}), optional: "check policy"},
+		{rule: rule("networking.k8s.io", []string{"networkpolicies"}, []string{"list"}), optional: "which policies select the pod of diagnose --pod"},
 		{rule: rule("", []string{"events"}, []string{"list"}), optional: "why a pod does not start"},
 		{rule: rule("apps", []string{"daemonsets"}, []string{"list"}), optional: "which pod network this is"},
 		{rule: rule("", []string{"configmaps"}, []string{"get"}, configMaps()...), optional: "how the pod network is configured"},

@@ -396,7 +396,7 @@ func (s *session) lookups(ctx context.Context) error {
 	if len(s.Names) == 0 {
 		return nil
 	}
-	if !s.hasClusterDNS() {
+	if !s.Server.IsValid() && !s.hasClusterDNS() {
 		s.c.Unseen = append(s.c.Unseen, diagnose.Unseen{ID: "dns-slow", Why: "the pods' resolv.conf names no DNS of a cluster"})
 		return nil
 	}
