@@ -2,8 +2,6 @@ package stat
 
 import (
 	"math"
-
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // KendallTau returns Kendall's tau-b of paired values: the share of pairs in the same
@@ -40,7 +38,7 @@ func KendallInterval(tau float64, n int, level float64) (low, high float64, ok b
 	if n < 5 || math.IsNaN(tau) {
 		return 0, 0, false
 	}
-	z, pairs := distuv.UnitNormal.Quantile((1+level)/2), float64(n)
+	z, pairs := math.Sqrt2*math.Erfinv(level), float64(n)
 	c := z * z * 2 * (2*pairs + 5) / (9 * pairs * (pairs - 1))
 	half := math.Sqrt(c * (1 + c - tau*tau))
 	return min(tau, (tau-half)/(1+c)), max(tau, (tau+half)/(1+c)), true
