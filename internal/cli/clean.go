@@ -40,7 +40,8 @@ uninstalls a contender that run --install left. A run that is under way renews i
 the cluster; clean watches the Lease for 40 s and leaves such a run alone, unless you give
 --all-runs. What to uninstall is in the run's journal in the cluster. Whoever can write
 that journal must not decide what runs as root on the nodes: so uninstalling needs the
-cluster's scratch label or --scratch, and --image for the pods that clean the nodes.`,
+cluster's scratch label or --scratch, and the pods that clean the nodes run an image of a
+known publisher, or that of --image.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			kind, err := run.KindOf(f.arena, cmdutil.GivenFlags(c))
@@ -61,7 +62,7 @@ cluster's scratch label or --scratch, and --image for the pods that clean the no
 	clusterflags.AddWithin(c, &f.kube)
 	clusterflags.AddScratch(c, &f.kube)
 	for flag, usage := range map[string]string{
-		"image":       "kube: `image` of the pods that clean nodes after --install (needed then)",
+		"image":       "kube: `image` of the pods that clean nodes after --install (default: one with a shell that the nodes have, of a known publisher)",
 		"namespace":   "kube: remove only what runs have left in this `namespace`, which an administrator made (default: the namespaces of all runs)",
 		"pull-policy": "kube: " + strings.Join(clusterflags.PullPolicies, ", ") + " (default: the one of the run)",
 	} {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/run"
 )
 
 // cleanKube removes from the cluster what runs have left: a contender that one
@@ -30,4 +32,15 @@ func cleanKube(c *cobra.Command, f *cleanFlags) error {
 		fmt.Fprintln(c.OutOrStdout(), "nothing to clean")
 	}
 	return err
+}
+
+// newGuardCmd is the process that cleans up after a run that is killed.
+func newGuardCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:    run.GuardCommand,
+		Short:  "Remove from a cluster what the process at standard input leaves there when it ends",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(c *cobra.Command, _ []string) error { return run.Guard(c.Context(), c.InOrStdin()) },
+	}
 }

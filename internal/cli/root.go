@@ -69,7 +69,7 @@ but a gate failed or no sample was valid.`),
 		inside.Agent(tool().Version), inside.Fingerprint(),
 		newInsideCmd(), newExploreCmd(),
 		transfercmd.Transfer(), newVMCmd(), newCheckCmd(), tunecmd.New(&clusterNodes{}, newTuneBenchCmd()), newSelfTestCmd(), newDiagnoseCmd(), newMeshCmd(), newVerifyCmd(),
-		newRBACCmd(),
+		newRBACCmd(), newGuardCmd(),
 	)
 	for _, c := range root.Commands() {
 		wrapArgs(c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 
@@ -57,6 +58,12 @@ func Endpoints(init int) (map[string]int, error) {
 	}
 	return labs[0].Endpoints, nil
 }
+
+// GuardCommand is the command of this program that calls Guard.
+const GuardCommand = kube.GuardCommand
+
+// Guard removes from a cluster what the process at the other end of r leaves there.
+func Guard(ctx context.Context, r io.Reader) error { return kube.Guard(ctx, r) }
 
 // Clean removes from the cluster what runs have left: their namespaces, and a contender
 // that a run's journal in the cluster names as installed. It leaves alone what runs

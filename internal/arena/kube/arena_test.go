@@ -319,7 +319,7 @@ func TestRights(t *testing.T) {
 func TestWhatAnEarlierRunHasLeft(t *testing.T) {
 	old := namespaceFor("cnibench-old", "cnibench-old", "privileged", nil)
 	others := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cnibench", Labels: map[string]string{labelManaged: "Helm"}}}
-	b := newBed(t, Options{}, testNode("a"), old, others)
+	b := newBed(t, Options{Install: &installer{}}, testNode("a"), old, others) // which removes nothing unasked
 	_, err := newArena(t.Context(), b.Cluster)
 	if text := unsupported(t, err); !strings.Contains(text, "cnibench-old (made ") || !strings.Contains(text, "cnibench clean --arena kube") {
 		t.Error(text)

@@ -230,7 +230,7 @@ func TestSettleImage(t *testing.T) {
 			}}}}
 		}
 	}
-	if err := b.settleImage(t.Context(), "r", "r", &node{name: "node1", realName: "a"}); err != nil {
+	if err := b.settleImage(t.Context(), "r", "r", false, &node{name: "node1", realName: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	if image, policy := b.image(); image != "quay.example/calico/node:v3" || policy != "IfNotPresent" {
@@ -248,7 +248,7 @@ func TestSettleImageNone(t *testing.T) {
 	b.pod = func(p *corev1.Pod) {
 		p.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}}}
 	}
-	if text := unsupported(t, b.settleImage(t.Context(), "r", "r", &node{name: "node1", realName: "a"})); !strings.Contains(text, "agnhost") {
+	if text := unsupported(t, b.settleImage(t.Context(), "r", "r", false, &node{name: "node1", realName: "a"})); !strings.Contains(text, "agnhost") {
 		t.Error(text)
 	}
 }

@@ -55,6 +55,7 @@ type Cluster struct {
 	dir     string // the pods' folder in memory; tests replace it
 
 	cargo *cargo // what all copies of a connection share
+	guard *guard
 }
 
 // Connect finds the cluster and asks for its version. Errors: *UsageError if the given
@@ -69,7 +70,7 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	config.QPS, config.Burst = requestsPerSecond, requestBurst
 	config.UserAgent = "cnibench"
 	config.WarningHandler = rest.NoWarnings{} // only errors matter here
-	cl := &Cluster{Config: config, Context: kubeContext, Options: o, program: Program, dir: dir, cargo: newCargo()}
+	cl := &Cluster{Config: config, Context: kubeContext, Options: o, program: Program, dir: dir, cargo: newCargo(), guard: &guard{argv: guardArgv()}}
 	cl.Exec = cl.stream
 	asked := rest.CopyConfig(config)
 	asked.Timeout = o.RequestTimeout

@@ -65,7 +65,7 @@ func newBed(t *testing.T, o Options, objects ...runtime.Object) *bed {
 		o.Image = "example.org/cnibench:1"
 	}
 	b.Cluster = &Cluster{
-		Config: &rest.Config{Host: "https://example.org"}, Client: b.client, Options: o, program: os.Args[0], dir: t.TempDir(), cargo: newCargo(),
+		Config: &rest.Config{Host: "https://example.org"}, Client: b.client, Options: o, program: os.Args[0], dir: t.TempDir(), cargo: newCargo(), guard: &guard{},
 		Version: &version.Info{GitVersion: "v1.34.4"},
 	}
 	b.Exec = b.local

@@ -32,6 +32,18 @@ var perhaps = []string{
 // pulled are images that a cluster with a way out can pull.
 var pulled = []string{"registry.k8s.io/e2e-test-images/busybox:1.36.1-1", "docker.io/library/busybox:1.36", "registry.k8s.io/e2e-test-images/agnhost:2.47"}
 
+// publishers are where the images come from that privileged pods run without being asked for
+// by name: any user of a cluster can bring an image called busybox to its nodes.
+var publishers = []string{
+	"docker.io/library/", "registry.k8s.io/", "quay.io/cilium/", "quay.io/calico/", "docker.io/calico/", "docker.io/flannel/", "ghcr.io/flannel-io/",
+	"docker.io/cloudnativelabs/", "docker.io/kubeovn/", "docker.io/antrea/", "docker.io/kindest/", "docker.io/rancher/",
+}
+
+// published reports whether the image comes from one of the publishers.
+func published(c choice) bool {
+	return slices.ContainsFunc(publishers, func(from string) bool { return strings.HasPrefix(c.image, from) })
+}
+
 // choice is an image that pods may run.
 type choice struct {
 	image string
@@ -133,9 +145,9 @@ func (cl *Cluster) image() (name, policy string) {
 
 // settleImage chooses the image of pods on the named nodes, if the user gave none and it
 // is not yet chosen. Where an image is not known to have a shell, it tries the image with a
-// pod on the first node, in the run's namespace. The error is an *arena.Unsupported if
-// nothing does.
-func (cl *Cluster) settleImage(ctx context.Context, run, namespace string, nodes ...*node) error {
+// pod on the first node, in the run's namespace. Privileged pods run images of publishers
+// only. The error is an *arena.Unsupported if nothing does.
+func (cl *Cluster) settleImage(ctx context.Context, run, namespace string, privileged bool, nodes ...*node) error {
 	cl.cargo.settle.Lock()
 	defer cl.cargo.settle.Unlock()
 	if name, _ := cl.image(); name != "" {
@@ -150,6 +162,9 @@ func (cl *Cluster) settleImage(ctx context.Context, run, namespace string, nodes
 	})
 	var refused []string
 	for i, c := range candidates(used) {
+		if privileged && !published(c) {
+			continue
+		}
 		policy := ""
 		if c.here {
 			policy = string(corev1.PullIfNotPresent)

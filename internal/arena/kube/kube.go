@@ -103,6 +103,9 @@ func (o *Options) log(format string, args ...any) {
 	}
 }
 
+// privileged reports whether pods can be root on a node.
+func (o *Options) privileged() bool { return o.Privileged || o.OnNodes || o.Install != nil }
+
 // prefix returns the beginning of generated names.
 func (o *Options) prefix() string {
 	if o.Namespace == "" {

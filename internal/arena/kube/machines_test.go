@@ -129,8 +129,6 @@ func TestMachinesRefusals(t *testing.T) {
 		"a named node that does not work": {Options{Nodes: []string{"a", "b"}}, []runtime.Object{testNode("a"), testNode("b", sick)}, nil, "node b is not ready"},
 		"none that works":                 {Options{}, []runtime.Object{testNode("a", sick)}, nil, "no node works; a is not ready"},
 		"a missing right":                 {Options{}, []runtime.Object{testNode("a")}, func(b *bed) { b.denied = []string{"create pods/exec"} }, "may not: create pods/exec"},
-		"a run under way": {Options{}, []runtime.Object{testNode("a"), namespaceFor("cnibench-x", "cnibench-x", "privileged", nil)}, nil,
-			"an earlier run has left, or another one has just made: cnibench-x"},
 		"an image that does not come": {Options{}, []runtime.Object{testNode("a"), testNode("b")}, func(b *bed) {
 			b.pod = func(p *corev1.Pod) {
 				p.Status = corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImageNeverPull"}}}}}

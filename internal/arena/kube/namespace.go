@@ -30,6 +30,7 @@ func (cl *Cluster) runName() string { return cl.Options.prefix() + "-" + rand.St
 // makeNamespace makes the namespace; no error if it exists. The error is an
 // *arena.Unsupported if the user may not.
 func (cl *Cluster) makeNamespace(ctx context.Context, n *corev1.Namespace) error {
+	cl.guard.begin(n.Labels[labelRun], &cl.Options)
 	err := cl.do(ctx, "make the namespace "+n.Name, func(ctx context.Context) error {
 		_, err := cl.Client.CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{})
 		return ignoreExists(err)
@@ -44,6 +45,7 @@ func (cl *Cluster) makeNamespace(ctx context.Context, n *corev1.Namespace) error
 // Options.Within, or a new one.
 func (cl *Cluster) ensureNamespace(ctx context.Context, run string) (string, error) {
 	if within := cl.Options.Within; len(within) > 0 {
+		cl.guard.begin(run, &cl.Options)
 		return within[0], nil
 	}
 	return run, cl.makeNamespace(ctx, namespaceFor(run, run, "privileged", nil))
@@ -56,7 +58,11 @@ func (cl *Cluster) removeNamespaces(ctx context.Context, names ...string) error 
 	errs := make([]error, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
-		wg.Go(func() { errs[i] = cl.removeNamespace(ctx, name) })
+		wg.Go(func() {
+			if errs[i] = cl.removeNamespace(ctx, name); errs[i] == nil {
+				cl.guard.end(name)
+			}
+		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)
@@ -172,16 +178,22 @@ func (cl leftovers) checkUnused(ctx context.Context) error {
 		return nil
 	}
 	return &arena.Unsupported{
-		Reason: "an earlier run has left, or another one has just made: " + strings.Join(names, ", "),
-		Remedy: "wait for the run that is under way, or remove what was left with: cnibench clean --arena kube",
+		Reason: "another run is under way, or an installation was left: " + strings.Join(names, ", "),
+		Remedy: "wait for its end, or remove it with: cnibench clean --arena kube",
 	}
 }
 
-// ended returns the namespaces of runs whose pods have all ended by themselves: nobody has
-// kept them, so that those runs were killed. What an installer has left stays.
+// ended returns the namespaces of runs that were killed: whose pods have all ended by
+// themselves, or which renew no Lease. What an installer has left stays.
 func (cl leftovers) ended(ctx context.Context, list []corev1.Namespace) ([]string, error) {
+	if cl.Options.Install != nil {
+		return nil, nil
+	}
 	pods := map[string][]corev1.Pod{}
 	for _, n := range list {
+		if n.DeletionTimestamp != nil {
+			continue
+		}
 		some, err := cl.pods(ctx, n.Name)
 		if err != nil {
 			return nil, err
@@ -189,9 +201,19 @@ func (cl leftovers) ended(ctx context.Context, list []corev1.Namespace) ([]strin
 		run := n.Labels[labelRun]
 		pods[run] = append(pods[run], some...)
 	}
+	leases := map[string]string{}
+	for run := range pods {
+		if !allEnded(pods[run]) {
+			leases[run] = run
+		}
+	}
+	alive, err := cl.alive(ctx, leases)
+	if err != nil {
+		return nil, err
+	}
 	var names []string
 	for _, n := range list {
-		if n.DeletionTimestamp == nil && cl.Options.Install == nil && allEnded(pods[n.Labels[labelRun]]) {
+		if n.DeletionTimestamp == nil && !alive[n.Labels[labelRun]] {
 			names = append(names, n.Name)
 		}
 	}

@@ -98,7 +98,7 @@ func (cl *Cluster) openPods(ctx context.Context, want Wanted) (_ *Pods, err erro
 	if p.lease, err = cl.holdLease(ctx, p.namespace, leaseName, p.run); err != nil {
 		return nil, err
 	}
-	if err = cl.settleImage(ctx, p.run, p.namespace, nodes...); err != nil {
+	if err = cl.settleImage(ctx, p.run, p.namespace, cl.Options.privileged(), nodes...); err != nil {
 		return nil, err
 	}
 	if err = p.make(ctx, nodes, want); err != nil {

@@ -57,7 +57,7 @@ func (a *Arena) Up(ctx context.Context, c *contender.Contender, _ string) (_ are
 			return nil, fmt.Errorf("install %s: %w", c.ID, err)
 		}
 	}
-	if err := a.cl.settleImage(ctx, n.run, n.namespace, a.list...); err != nil {
+	if err := a.cl.settleImage(ctx, n.run, n.namespace, a.opt.privileged(), a.list...); err != nil {
 		return nil, err
 	}
 	if err := n.populate(ctx); err != nil {

@@ -33,14 +33,37 @@ func (cl leftovers) checkUnusedWithin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	alive, err := cl.alive(ctx, cl.leasesWithin(runs))
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		if alive[run] {
+			continue
+		}
+		cl.Options.log("removing what a run had left that was killed: %s", run)
+		if err := cl.clearRun(ctx, run); err != nil {
+			return err
+		}
+	}
+	runs = slices.DeleteFunc(runs, func(run string) bool { return !alive[run] })
 	if len(runs) == 0 {
 		return nil
 	}
 	within := strings.Join(cl.Options.Within, ",")
 	return &arena.Unsupported{
-		Reason: fmt.Sprintf("namespace %s has pods that an earlier run has left, or another one has just made: %s", within, strings.Join(runs, ", ")),
-		Remedy: "wait for the run that is under way, or remove what was left with: cnibench clean --arena kube --namespace " + within,
+		Reason: fmt.Sprintf("namespace %s has pods of a run that is under way: %s", within, strings.Join(runs, ", ")),
+		Remedy: "wait for its end, or end it with: cnibench clean --arena kube --all-runs --namespace " + within,
 	}
+}
+
+// leasesWithin returns the namespace of each run's Lease.
+func (cl leftovers) leasesWithin(runs []string) map[string]string {
+	leases := map[string]string{}
+	for _, run := range runs {
+		leases[run] = cl.Options.Within[0]
+	}
+	return leases
 }
 
 // runsWithin returns the runs that have pods in the namespaces of Options.Within, sorted.
@@ -66,11 +89,7 @@ func (cl leftovers) cleanWithin(ctx context.Context, all bool) (*Cleaned, error)
 	if err != nil {
 		return nil, err
 	}
-	leases := map[string]string{}
-	for _, run := range runs {
-		leases[run] = cl.Options.Within[0]
-	}
-	spared, err := cl.spared(ctx, leases, all)
+	spared, err := cl.spared(ctx, cl.leasesWithin(runs), all)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +111,11 @@ func (cl *Cluster) clearRun(ctx context.Context, run string) error {
 	if err := cl.clear(ctx, labelRun+"="+run); err != nil {
 		return err
 	}
-	return cl.dropLease(ctx, cl.Options.Within[0], leaseName, run)
+	err := cl.dropLease(ctx, cl.Options.Within[0], leaseName, run)
+	if err == nil {
+		cl.guard.end(run)
+	}
+	return err
 }
 
 // clear removes the objects that the selector selects from the namespaces of

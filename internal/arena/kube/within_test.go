@@ -115,7 +115,7 @@ func TestWithinClean(t *testing.T) {
 	b, refused := fenced(t, o, testNode("a"), testNode("b"), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "measure", Name: "theirs"}})
 	up(t, b.arena(t), &contender.Contender{ID: ThisClusterID})
 	_, err := newArena(t.Context(), b.Cluster)
-	if text := unsupported(t, err); !strings.Contains(text, "cnibench clean --arena kube --namespace measure") {
+	if text := unsupported(t, err); !strings.Contains(text, "cnibench clean --arena kube --all-runs --namespace measure") {
 		t.Error(text)
 	}
 	did, err := leftovers{b.Cluster}.clean(t.Context(), true)

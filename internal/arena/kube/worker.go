@@ -44,7 +44,7 @@ func (cl *Cluster) workers(ctx context.Context, run string, plans []podPlan, hel
 	for _, plan := range plans {
 		nodes = append(nodes, plan.node)
 	}
-	if err := cl.settleImage(ctx, run, plans[0].namespace, nodes...); err != nil {
+	if err := cl.settleImage(ctx, run, plans[0].namespace, plans[0].onNode, nodes...); err != nil {
 		return nil, err
 	}
 	for _, plan := range plans {

@@ -44,7 +44,7 @@ type Options struct {
 	// removed; 0 is 10 minutes.
 	Patience time.Duration
 	// Image and PullPolicy are for the pods on nodes; empty: those of the cluster's
-	// Options. Clean needs an Image.
+	// Options.
 	Image, PullPolicy string
 	// AcceptUnpinned installs charts and manifests without a known digest, too.
 	AcceptUnpinned bool
@@ -218,7 +218,7 @@ func (i *Installer) Uninstall(ctx context.Context, cl *kube.Cluster, c *contende
 // is none. all is the catalogue. Versions, facts and pull policy are those of the run's
 // journal, unless Options give facts and pull policy. Other users of the cluster may be
 // able to write the journal. Clean therefore needs the cluster's mark as scratch, and its
-// pods run the image of Options and not the journal's. The error is an *arena.Unsupported
+// pods run the image of Options, or one of a known publisher, and not the journal's. The error is an *arena.Unsupported
 // if nothing was changed.
 func (i *Installer) Clean(ctx context.Context, cl *kube.Cluster, all []*contender.Contender) (string, error) {
 	left, err := i.loadJournal(ctx, cl)
@@ -291,7 +291,7 @@ func (i *Installer) namespace(ctx context.Context, cl *kube.Cluster) (ns *corev1
 }
 
 // checkClean returns an error if Clean must not follow the journal: the cluster is not
-// marked as scratch, the namespace is somebody else's, or Options have no image.
+// marked as scratch, or the namespace is somebody else's.
 func (i *Installer) checkClean(ctx context.Context, cl *kube.Cluster, left *journal) error {
 	ns, err := cl.Client.CoreV1().Namespaces().Get(ctx, ownNamespace, metav1.GetOptions{})
 	if err != nil {
@@ -305,9 +305,6 @@ func (i *Installer) checkClean(ctx context.Context, cl *kube.Cluster, left *jour
 	}
 	if err := i.requireMark(ctx, cl.Client, "taking "+left.Contender+" off deletes pods and cleans the nodes as root"); err != nil {
 		return err
-	}
-	if i.o.Image == "" {
-		return unsupported("name the image of cnibench that may run as root on the nodes: --image IMAGE", "the nodes are cleaned by privileged pods, and their image is not taken from the journal, which names %s", left.Image)
 	}
 	return nil
 }
