@@ -173,8 +173,8 @@ func enlisted(t *testing.T, a arena.Arena, arenaName string, wanted []string) (*
 	}
 	run := &result.Run{Baseline: "host"}
 	s := &Session{
-		Inside:      &Inside{Request: &Request{Baseline: "host", Arena: arenaName}, Venue: &labVenue{}},
-		Measurement: Measurement{Wanted: wanted}, Catalogue: cat,
+		Inside:      &Inside{Venue: &labVenue{}},
+		Measurement: Measurement{Wanted: wanted, Baseline: "host", NeedThisKernel: arenaName == Lab}, Catalogue: cat,
 	}
 	return run, s.enlist(t.Context(), a, run)
 }

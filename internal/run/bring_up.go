@@ -5,43 +5,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/kube"
-	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/linux"
 	"github.com/cnibench/cnibench/internal/mesh/measure"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // oneContender returns the contender whose network a task looks at: the one that was asked for,
 // else a cluster's own network or flannel-vxlan. It caps what is sent in a cluster unless the
-// user gave --max-rate, and checks the flags before anything is made.
-func (f *Request) oneContender(asked string) (string, error) {
+// user gave --max-rate, lets agents use all CPUs unless the user gave --cpus, and checks the
+// flags before anything is made. rate is the cap; 0: none.
+func (f *Request) oneContender(asked string) (id string, rate unit.BitRate, err error) {
 	kind := f.Kind()
-	f.MaxRate = cmp.Or(f.MaxRate, kind.MaxRate)
-	if f.MaxRate != "" {
-		if _, err := unit.ParseBitRate(f.MaxRate); err != nil {
-			return "", exit.Usage("--max-rate: %w", err)
+	f.AllCPUs = true
+	if max := cmp.Or(f.MaxRate, kind.MaxRate); max != "" {
+		if rate, err = unit.ParseBitRate(max); err != nil {
+			return "", 0, exit.Usage("--max-rate: %w", err)
 		}
 	}
 	venue, err := f.Venue()
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	catalogue, err := LoadCatalogue(venue.Own()...)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	c, err := catalogue.Contender(cmp.Or(asked, kind.Contender))
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
-	return c.ID, nil
+	return c.ID, rate, nil
 }
 
 // upNetwork is a contender's network that is up for a task whose agents do all of the work.
@@ -51,19 +49,8 @@ type upNetwork struct {
 	contender *contender.Contender
 }
 
-// bringUp brings the contender's network up. In a lab agents may use all CPUs unless the user
-// said otherwise: the lab would bind them to one. The caller takes the network down.
+// bringUp brings the contender's network up. The caller takes the network down.
 func bringUp(ctx context.Context, venue Venue, id string) (*upNetwork, error) {
-	if l, ok := venue.(*labVenue); ok && !l.request.Given["cpus"] {
-		f := *l.request
-		all := strings.ReplaceAll(linux.FormatCPUs(lab.CPUs()), ",", "+")
-		f.CPUs = fmt.Sprintf("client=%s,server=%s,rest=%s", all, all, all)
-		options, err := f.labOptions(lab.CPUs())
-		if err != nil {
-			return nil, err
-		}
-		venue = newLab(&f, options, l.guest)
-	}
 	catalogue, err := LoadCatalogue(venue.Own()...)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,8 @@ type CheckTask struct {
 	Check string        // a name, or all
 	MTUs  []string      // bytes; the arena kube has its own
 	Case  check.OneCase // of policy; without a name all
+
+	Contenders []string // to check, set by Check
 }
 
 // checks returns the checks of the task.
@@ -47,8 +49,12 @@ func Check(ctx context.Context, f *Request, task CheckTask) (*CheckOutput, error
 	if _, err := venue.Underlays(task.MTUs); err != nil {
 		return nil, err
 	}
-	if _, err := f.chosen(venue); err != nil {
+	chosen, err := f.chosen(venue)
+	if err != nil {
 		return nil, err
+	}
+	for _, c := range chosen {
+		task.Contenders = append(task.Contenders, c.ID)
 	}
 	out, err := CheckVerb().In(ctx, f, task)
 	if err != nil {
@@ -68,7 +74,11 @@ func CheckVerb() Verb[CheckTask, *CheckOutput] {
 		if err != nil {
 			return nil, err
 		}
-		chosen, err := in.Request.chosen(venues[0])
+		catalogue, err := LoadCatalogue(in.Venue.Own()...)
+		if err != nil {
+			return nil, err
+		}
+		chosen, err := catalogue.Pick(task.Contenders)
 		if err != nil {
 			return nil, err
 		}

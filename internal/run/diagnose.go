@@ -30,6 +30,7 @@ import (
 type Diagnosis struct {
 	Contender string
 	UnderLoad bool
+	Rate      unit.BitRate // the most that bulk sends, set by Diagnose; 0: no limit
 	Prove     bool
 	Cycles    int
 	Keep      string // file for the case; "": it is not kept
@@ -44,7 +45,7 @@ const DefaultDiagnoseRate = "200M"
 // to show. The error carries the exit code: exit.Gate if there is a cause.
 func Diagnose(ctx context.Context, f *Request, d Diagnosis, show func(*diagnose.Verdict) error) error {
 	var err error
-	if d.Contender, err = f.oneContender(d.Contender); err != nil {
+	if d.Contender, d.Rate, err = f.oneContender(d.Contender); err != nil {
 		return err
 	}
 	found, err := DiagnoseVerb().In(ctx, f, d)
@@ -64,12 +65,6 @@ func DiagnoseVerb() Verb[Diagnosis, *diagnose.Case] {
 }
 
 func measureCase(ctx context.Context, in *Inside, d Diagnosis) (found *diagnose.Case, err error) {
-	rate := unit.BitRate(0)
-	if in.Request.MaxRate != "" {
-		if rate, err = unit.ParseBitRate(in.Request.MaxRate); err != nil {
-			return nil, err
-		}
-	}
 	if cluster, ok := in.Venue.(*clusterVenue); ok && d.Prove { // settings are tried on the nodes and in the pods
 		cluster.Options.OnNodes, cluster.Options.NetAdmin = true, true
 	}
@@ -84,7 +79,7 @@ func measureCase(ctx context.Context, in *Inside, d Diagnosis) (found *diagnose.
 	if err := plantFaults(ctx, d.Plant, up.Network); err != nil {
 		return nil, err
 	}
-	o := measure.Options{Exe: up.Exe, MaxRate: rate, UnderLoad: d.UnderLoad, Prove: d.Prove || in.Venue.Traits().ThisMachine, Cycles: d.Cycles, Progress: progress, Seed: uint64(time.Now().UnixNano())}
+	o := measure.Options{Exe: up.Exe, MaxRate: d.Rate, UnderLoad: d.UnderLoad, Prove: d.Prove || in.Venue.Traits().ThisMachine, Cycles: d.Cycles, Progress: progress, Seed: uint64(time.Now().UnixNano())}
 	var yours *workloads
 	if cluster, ok := up.Arena.(*kube.Arena); ok {
 		if yours, err = watchWorkloads(ctx, cluster); err != nil {

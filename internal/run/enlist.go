@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -23,13 +24,13 @@ import (
 // to the run's list of unsupported ones. This is the part of the plan that only the opened
 // arena can make. First it says which contenders another kernel may run.
 func (m *Session) enlist(ctx context.Context, a arena.Arena, run *result.Run) error {
-	base, err := m.Catalogue.Contender(m.Request.Baseline)
+	base, err := m.Catalogue.Contender(m.Baseline)
 	if err != nil {
 		return err
 	}
 	if err := a.Supports(ctx, base); err != nil {
 		u, own := arena.AsUnsupported(err), m.Venue.Own()
-		if u == nil || m.Venue.Traits().Choice || m.Request.Given["baseline"] || len(own) != 1 || slices.Contains(m.Wanted, base.ID) {
+		if u == nil || m.Venue.Traits().Choice || m.BaselineAsked || len(own) != 1 || slices.Contains(m.Wanted, base.ID) {
 			return fmt.Errorf("baseline %s: %w", base.ID, err)
 		}
 		console.Logger(os.Stderr).Warn("baseline left out: there are no ratios to it", "contender", base.ID, "why", u)
@@ -37,7 +38,7 @@ func (m *Session) enlist(ctx context.Context, a arena.Arena, run *result.Run) er
 			run.Unsupported = append(run.Unsupported, result.Unsupported{Contender: base.ID, Reason: u.Reason, Remedy: u.Remedy})
 		}
 		base = own[0]
-		m.Request.Baseline, run.Baseline = base.ID, base.ID
+		m.Baseline, run.Baseline = base.ID, base.ID
 	}
 	candidates := m.Venue.Candidates(m.Catalogue.Contenders)
 	if m.Wanted != nil {
@@ -87,7 +88,7 @@ func (m *Session) enlist(ctx context.Context, a arena.Arena, run *result.Run) er
 		return exit.With(exit.Unsupported, errors.Join(left...))
 	}
 	if otherKernel != nil {
-		log.Warn("left out, since another kernel or other rights are needed: "+unit.Plural(len(otherKernel), "contender"), "measure", m.Request.inGuest(otherKernel))
+		log.Warn("left out, since another kernel or other rights are needed: "+unit.Plural(len(otherKernel), "contender"), "measure", strings.Replace(m.InGuest, contendersMark, strings.Join(otherKernel, ","), 1))
 	}
 	var baselines []result.Entry
 	for _, underlay := range underlays {
@@ -116,7 +117,7 @@ func (m *Session) planSlices(a arena.Arena, p *result.Plan, baselines int) {
 	upAlone := slices.ContainsFunc(p.Steps, func(s result.Step) bool {
 		return s.Workload == analysis.Idle || s.Path == arena.PathHost && m.Venue.Traits().SharedPorts
 	})
-	if p.Slice > 0 && !m.Request.Given["slice"] {
+	if p.Slice > 0 && m.ArenaSlice {
 		p.Slice = unit.Seconds(a.Slice().Seconds())
 	}
 	n, room := len(p.Contenders), 1
@@ -125,7 +126,7 @@ func (m *Session) planSlices(a arena.Arena, p *result.Plan, baselines int) {
 	}
 	if n < 2 || room < min(n, baselines+1) {
 		p.Slice = 0
-		m.Request.lengthen(p)
+		p.Duration, p.Warmup = m.Alone.Duration, m.Alone.Warmup
 		return
 	}
 	p.Together, p.Lead = room, max(unit.Seconds(leastLead.Seconds()), p.Slice/2)
@@ -164,7 +165,7 @@ func (m *Session) findGaps(a arena.Arena, run *result.Run) error {
 // mayLeaveOut says whether a contender that the user named is left out with a warning, so
 // that the others are measured. Else it is an error.
 func (m *Session) mayLeaveOut(u *arena.Unsupported) bool {
-	return u.Program || u.Denied || u.OtherKernel && m.Request.Arena != Lab
+	return u.Program || u.Denied || u.OtherKernel && !m.NeedThisKernel
 }
 
 // withGuestRemedy adds the guest to the remedy if another kernel would help.

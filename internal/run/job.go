@@ -18,8 +18,10 @@ import (
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/selftest"
 	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // Job is a request with what follows from it, as the user's process prepares it.
@@ -31,20 +33,39 @@ type Job struct {
 	resumed   *result.Run // nil for a new run
 }
 
-// Measurement is the plan of a run, made once, as it crosses to the process that measures.
-// That process adds to Plan what only the opened arena knows: which contenders can run, what
-// they lack, and the rates that are found by calibration. It then writes the plan into the
-// run directory.
+// Measurement is a run as it crosses to the process that measures: all that the request
+// decides. That process adds to Plan what only the opened arena knows: which contenders can
+// run, what they lack, and the rates that are found by calibration. It then writes the plan
+// into the run directory.
 type Measurement struct {
+	Dir    string      // the run directory
+	Resume bool        // go on with the run that is there
+	Tool   result.Tool // this program
 	Plan   result.Plan // of a new run: without contenders
-	Wanted []string    // the contenders asked for by name; nil: all that are supported
-	Only   []string    // the only contenders to consider; nil: all
-	Resume bool        // go on with the run that is in the run directory
+	End    End
+	// Alone has the window and the warm-up where contenders take no turns.
+	Alone struct{ Duration, Warmup unit.Seconds }
+	// ArenaSlice says that the length of a turn is the arena's own, not Plan's.
+	ArenaSlice bool
+
+	Wanted         []string // the contenders asked for by name; nil: all that are supported
+	Only           []string // the only contenders to consider; nil: all
+	Baseline       string
+	BaselineAsked  bool // for by the user: it is not replaced
+	NeedThisKernel bool // a wanted contender that needs another kernel is an error, not left out
+	Checks         string
+	Keep           bool           // keep the last contender up until the user interrupts
+	SelfTest       *selftest.Kept // of this machine, kernel and version; nil: none
+
+	Resumption string // the command that resumes this run
+	InGuest    string // the command that measures in a guest; contendersMark stands for the contenders
 }
+
+// contendersMark stands for contenders in Measurement.InGuest.
+const contendersMark = "CONTENDERS"
 
 // Prepare turns the request into a job. It makes nothing.
 func (f *Request) Prepare() (*Job, error) {
-	f.findSelfTest()
 	j := &Job{request: f}
 	if f.Resume != "" {
 		if err := j.loadResumed(); err != nil {
@@ -66,10 +87,16 @@ func (f *Request) Prepare() (*Job, error) {
 	if j.Catalogue, err = LoadCatalogue(j.Venue.Own()...); err != nil {
 		return nil, err
 	}
-	if j.Resume {
-		return j, equip(j.Venue, j.Plan.Steps)
+	if !j.Resume {
+		if err := j.newPlan(); err != nil {
+			return nil, err
+		}
 	}
-	return j, j.newPlan()
+	j.Dir, j.Tool, j.Keep = f.Out, f.Tool, f.Keep
+	j.End = f.end(&j.Plan)
+	j.SelfTest = f.keptSelfTest()
+	j.Resumption, j.InGuest = f.resumption(f.Out), f.inGuest([]string{contendersMark})
+	return j, equip(j.Venue, j.Plan.Steps)
 }
 
 // loadResumed reads the run that is to be resumed and applies what its plan remembers.
@@ -114,15 +141,12 @@ func (j *Job) Lead(ctx context.Context, out io.Writer) error {
 	for _, why := range j.request.uncapped {
 		console.Logger(os.Stderr).Warn("step left out: it can't be held to --max-rate", "step", why)
 	}
-	if err := j.request.checkGuestKernel(ctx); err != nil {
-		return err
-	}
 	// The process that measures ends by the first signal. Later ones must not end this one
 	// while it reports what was measured.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, host.EndSignals()...)
 	defer signal.Stop(signals)
-	dir := j.request.Out
+	dir := j.Dir
 	_, err := MeasureVerb().In(ctx, j.request, j.Measurement)
 	if _, missing := os.Stat(filepath.Join(dir, "run.json")); missing != nil {
 		if lost := new(lostError); errors.As(err, lost) {
@@ -131,7 +155,7 @@ func (j *Job) Lead(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if lost := new(lostError); errors.As(err, lost) {
-		return exit.With(exit.Code(err), fmt.Errorf("%w; %w", err, j.request.sealed(dir)))
+		return exit.With(exit.Code(err), fmt.Errorf("%w; %w", err, j.sealed()))
 	}
 	return errors.Join(err, WriteReport(dir, err == nil, out))
 }

@@ -38,8 +38,8 @@ func TestWhatARunHasLeft(t *testing.T) {
 			if c.arena == Kube {
 				venue = &clusterVenue{}
 			}
-			s := &Session{Inside: &Inside{Request: &Request{Arena: c.arena}, Venue: venue}}
-			err := s.withNextStep(c.ctx, c.err, false, "dir")
+			s := &Session{Inside: &Inside{Venue: venue}, Measurement: Measurement{Resumption: "cnibench run --resume dir"}}
+			err := s.withNextStep(c.ctx, c.err, false)
 			if (err != nil) != (c.err != nil) || err != nil && exit.Code(err) != c.code {
 				t.Errorf("error %v", err)
 			}

@@ -51,9 +51,9 @@ func (in *Inside) Session(task Measurement) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.Guest != nil && !task.Resume { // whose CPUs and acceleration only this process knows
+	if in.Guest != nil && !task.Resume { // chosen after the plan was made
 		task.Plan.Settings = maps.Clone(task.Plan.Settings)
-		task.Plan.Settings["cpus"] = in.Request.CPUs
+		task.Plan.Settings["cpus"] = in.Lab.CPUs.String()
 		task.Plan.Settings["accel"] = in.Guest.Accel()
 	}
 	return &Session{Inside: in, Measurement: task, Catalogue: catalogue}, equip(in.Venue, task.Plan.Steps)
@@ -87,7 +87,7 @@ func (m *Session) Run(ctx context.Context) error {
 		},
 	}
 	kept := false
-	if m.Request.Keep {
+	if m.Keep {
 		runner.Keep = func(ctx context.Context, endpoints []string) {
 			kept = true
 			bar.Message(fmt.Sprintf("kept up until Ctrl-C; look inside with: cnibench enter %s", strings.Join(endpoints, "|")))
@@ -107,9 +107,9 @@ func (m *Session) Run(ctx context.Context) error {
 	sofar := &interim{Store: store}
 	view := &preview{Bar: bar, Interim: sofar, Plan: plan, Baseline: run.Baseline}
 	runner.Progress = view.Wrap(runner.Progress)
-	end = newStopping(m.Request, plan, sofar.Report, bar.Message)
+	end = newStopping(m.End, plan, sofar.Report, bar.Message)
 	runner.Search, runner.Enough = end.searches, end.enough
-	runErr := m.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, store.Dir())
+	runErr := m.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept)
 	if runErr == nil {
 		runErr = store.End(time.Now())
 	}
@@ -118,13 +118,13 @@ func (m *Session) Run(ctx context.Context) error {
 
 // withNextStep adds to the runner's error what the user can do. kept says that --keep
 // held a complete run until the user interrupted it.
-func (m *Session) withNextStep(ctx context.Context, err error, kept bool, dir string) error {
+func (m *Session) withNextStep(ctx context.Context, err error, kept bool) error {
 	var left error
 	if errors.Is(err, bench.ErrLeft) {
 		left = fmt.Errorf("remove what may be left with `%s`", m.Venue.Traits().CleanUp)
 	}
 	if ctx.Err() != nil && !kept {
-		err = errors.Join(fmt.Errorf("interrupted; %w", m.Request.sealed(dir)), left)
+		err = errors.Join(fmt.Errorf("interrupted; %w", m.sealed()), left)
 	} else {
 		err = errors.Join(err, left)
 	}
@@ -137,10 +137,9 @@ func (m *Session) withNextStep(ctx context.Context, err error, kept bool, dir st
 // errNothingSealed ends the error of a run that has no sample.
 var errNothingSealed = errors.New("before the first sample; nothing was written")
 
-// sealed returns the end of an error's text: what of the run in dir is kept, and how to
-// resume it.
-func (f *Request) sealed(dir string) error {
-	return fmt.Errorf("what is sealed is a valid run: go on with `%s`", f.resumption(dir))
+// sealed returns the end of an error's text: what of the run is kept, and how to resume it.
+func (m *Measurement) sealed() error {
+	return fmt.Errorf("what is sealed is a valid run: go on with `%s`", m.Resumption)
 }
 
 // fingerprinted returns the environment of the first contender's first node, with the
@@ -159,7 +158,7 @@ func fingerprinted(ctx context.Context, runner *bench.Runner, plan *result.Plan)
 // It returns the store, the keys of the samples that are sealed, and the plan.
 func (m *Session) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner) (*result.Store, map[result.Key]bool, *result.Run, error) {
 	if m.Resume {
-		store, rec, err := result.Resume(m.Request.Out)
+		store, rec, err := result.Resume(m.Dir)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -167,13 +166,13 @@ func (m *Session) openStore(ctx context.Context, a arena.Arena, runner *bench.Ru
 		if err != nil {
 			return nil, nil, nil, errors.Join(err, store.Close())
 		}
-		store.SetTool(m.Request.Tool, rec.Run.Tool)
+		store.SetTool(m.Tool, rec.Run.Tool)
 		return store, rec.Sealed(), &rec.Run, nil
 	}
 	run := &result.Run{
-		Schema: result.RunSchema, Tool: m.Request.Tool, Started: time.Now().UTC(), Arena: a.Name(), Baseline: m.Request.Baseline, Plan: m.Plan,
+		Schema: result.RunSchema, Tool: m.Tool, Started: time.Now().UTC(), Arena: a.Name(), Baseline: m.Baseline, Plan: m.Plan,
 	}
-	run.ID = filepath.Base(m.Request.Out)
+	run.ID = filepath.Base(m.Dir)
 	if err := m.enlist(ctx, a, run); err != nil {
 		return nil, nil, nil, err
 	}
@@ -184,7 +183,7 @@ func (m *Session) openStore(ctx context.Context, a arena.Arena, runner *bench.Ru
 	if len(run.Plan.Contenders) == 0 {
 		return nil, nil, nil, exit.With(exit.Unsupported, errors.New("none of the contenders can run here; `cnibench probe` says why"))
 	}
-	if err := m.Request.tooShort(&run.Plan); err != nil {
+	if err := m.End.tooShort(&run.Plan); err != nil {
 		return nil, nil, nil, err
 	}
 	env, err := fingerprinted(ctx, runner, &run.Plan)
@@ -192,10 +191,10 @@ func (m *Session) openStore(ctx context.Context, a arena.Arena, runner *bench.Ru
 		return nil, nil, nil, err
 	}
 	run.Environment = env
-	maps.Copy(run.Environment, m.Request.selfTested(env["kernel.release"]))
-	if m.Request.Checks != "" {
+	maps.Copy(run.Environment, m.selfTested(env["kernel.release"]))
+	if m.Checks != "" {
 		say := func(id string) { runner.Progress(bench.Progress{Text: "check: " + id}) }
-		found, err := checkPlan(ctx, a, m.Catalogue, runner.Exe, m.Request.Checks, &run.Plan, say)
+		found, err := checkPlan(ctx, a, m.Catalogue, runner.Exe, m.Checks, &run.Plan, say)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -204,14 +203,14 @@ func (m *Session) openStore(ctx context.Context, a arena.Arena, runner *bench.Ru
 		}
 	}
 	// A folder that can't be written is an error before the search for rates.
-	if err := os.MkdirAll(m.Request.Out, 0o755); err != nil {
+	if err := os.MkdirAll(m.Dir, 0o755); err != nil {
 		return nil, nil, nil, err
 	}
 	if err := runner.Calibrate(ctx, run, run.Plan.Contenders[0]); err != nil {
-		_ = os.Remove(m.Request.Out) // empty, unless somebody else uses it
+		_ = os.Remove(m.Dir) // empty, unless somebody else uses it
 		return nil, nil, nil, err
 	}
-	store, err := result.Create(m.Request.Out, run)
+	store, err := result.Create(m.Dir, run)
 	if errors.Is(err, result.ErrExists) {
 		return nil, nil, nil, exit.With(exit.WrongUsage, err)
 	}
@@ -232,7 +231,7 @@ func (m *Session) checkSame(ctx context.Context, a arena.Arena, runner *bench.Ru
 	if run.Environment[analysis.CPUClockKey] != env[analysis.CPUClockKey] {
 		return exit.Usage("the run's CPU figures are sums of the kernel's ticks, and this version goes by its idle time; go on with cnibench %s, or begin a new run", run.Tool)
 	}
-	if tool := m.Request.Tool; tool != run.Tool {
+	if tool := m.Tool; tool != run.Tool {
 		runner.Log.Warn("the run was begun by another version of cnibench", "then", run.Tool.Version, "now", tool.Version)
 	}
 	for _, entry := range run.Plan.Contenders {

@@ -32,13 +32,8 @@ func Mesh(ctx context.Context, f *Request, task MeshTask) (*mesh.Report, error) 
 		f.Nodes = meshNodes
 	}
 	var err error
-	if task.Contender, err = f.oneContender(task.Contender); err != nil {
+	if task.Contender, task.Rate, err = f.oneContender(task.Contender); err != nil {
 		return nil, err
-	}
-	if f.MaxRate != "" {
-		if task.Rate, err = unit.ParseBitRate(f.MaxRate); err != nil {
-			return nil, err
-		}
 	}
 	task.Seed = cmp.Or(f.Seed, uint64(time.Now().UnixNano()))
 	r, err := MeshVerb().In(ctx, f, task)

@@ -46,7 +46,7 @@ func (j *Job) WarnOfNoise(w io.Writer) {
 	}
 	if o, ok := measureNoise(); ok {
 		fmt.Fprintln(w, o.sentence(j.Plan.Slice > 0))
-		if j.request.SelfTest == nil {
+		if j.SelfTest == nil {
 			fmt.Fprintln(w, "This machine never had a self-test with this version and kernel: `cnibench selftest` takes 2 minutes and shows what it can tell apart.")
 		}
 	}

@@ -61,9 +61,12 @@ func (j *Job) newPlan() error {
 	if f.Given["warmup"] {
 		j.Plan.Warmup = unit.Seconds(f.Warmup.Seconds())
 	}
+	j.Alone.Duration, j.Alone.Warmup = f.lengthened(&j.Plan)
 	if j.Venue.Traits().SlowRounds {
-		f.lengthen(&j.Plan)
+		j.Plan.Duration, j.Plan.Warmup = j.Alone.Duration, j.Alone.Warmup
 	}
+	j.ArenaSlice = !f.Given["slice"]
+	j.Baseline, j.BaselineAsked, j.NeedThisKernel, j.Checks = f.Baseline, f.Given["baseline"], f.Arena == Lab, f.Checks
 	if !f.Given["seed"] {
 		j.Plan.Seed = rand.Uint64() >> 12 // exact in a JSON reader's double
 	}
@@ -79,7 +82,7 @@ func (j *Job) newPlan() error {
 			j.Only = append(j.Only, own.ID)
 		}
 	}
-	return equip(j.Venue, steps)
+	return nil
 }
 
 // namesContenders says whether the user named contenders.
@@ -127,17 +130,19 @@ const (
 	leastWarmup = 300 * time.Millisecond
 )
 
-// lengthen raises windows and warm-ups to leastWindow and leastWarmup, unless the user has
-// chosen them. It is for rounds that take seconds to build, and for contenders that take no
-// turns.
-func (f *Request) lengthen(p *result.Plan) {
+// lengthened returns the plan's window and warm-up, at least leastWindow and leastWarmup
+// unless the user has chosen them. It is for rounds that take seconds to build, and for
+// contenders that take no turns.
+func (f *Request) lengthened(p *result.Plan) (duration, warmup unit.Seconds) {
+	duration, warmup = p.Duration, p.Warmup
 	if f.ForSelfTest || f.SuiteText != "" {
-		return
+		return duration, warmup
 	}
 	if !f.Given["duration"] {
-		p.Duration = max(p.Duration, unit.Seconds(leastWindow.Seconds()))
+		duration = max(duration, unit.Seconds(leastWindow.Seconds()))
 	}
 	if !f.Given["warmup"] {
-		p.Warmup = max(p.Warmup, unit.Seconds(leastWarmup.Seconds()))
+		warmup = max(warmup, unit.Seconds(leastWarmup.Seconds()))
 	}
+	return duration, warmup
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/selftest"
 	"github.com/cnibench/cnibench/internal/suite"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -52,12 +51,8 @@ type Request struct {
 	Guest   Guest
 	NIC     string // microvm: the model of the network devices that join the nodes; "" is veth pairs
 
-	SelfTest *selftest.Kept // the newest self-test of this machine, kernel and version; nil: none
-
-	// LeastRounds are those without which the run would show nothing, unless the user gave
-	// its time; 0: as many as an interval takes.
-	LeastRounds int
-
+	// AllCPUs says that what a lab measures may use all CPUs unless the user gave --cpus.
+	AllCPUs bool
 	// ForSelfTest says that the run is the self-test's.
 	ForSelfTest bool
 	// OnNodes says that a cluster's nodes are changed, by privileged pods on them.

@@ -102,9 +102,8 @@ func SelfTestVerb() Verb[SelfTestTask, selftest.Bed] {
 			s.Wrap = func(a arena.Arena) (arena.Arena, error) { return selftest.Plant(a, bed, known), nil }
 			p := &s.Plan
 			p.Suite, p.Steps, p.Gaps = "selftest", bed.Steps(), bed.Gaps()
-			p.Rounds, p.Until, p.MaxTime = in.Request.Rounds, 0, 0
 			p.Duration, p.Warmup = unit.Seconds(bed.Window().Seconds()), unit.Seconds(selfTestWarmup.Seconds())
-			p.Settings["selftest"] = "yes" // an unknown setting: the run can't be resumed as an ordinary run
+			s.Alone.Duration, s.Alone.Warmup = p.Duration, p.Warmup
 			return bed, s.Run(ctx)
 		},
 		Beside: func(in *Inside, task SelfTestTask) func() {
@@ -147,20 +146,22 @@ func (f *Request) keepsSelfTest() bool {
 	return !kind.Cluster && !kind.Guest
 }
 
-// findSelfTest finds the newest self-test of this machine.
-func (f *Request) findSelfTest() {
-	if dir, err := tune.StateDir(); err == nil && !f.Kind().Cluster {
-		f.SelfTest = selftest.Newest(dir, f.Tool.Version, lab.KernelRelease())
+// keptSelfTest returns the newest self-test of this machine, kernel and version; nil: none.
+func (f *Request) keptSelfTest() *selftest.Kept {
+	dir, err := tune.StateDir()
+	if err != nil || f.Kind().Cluster {
+		return nil
 	}
+	return selftest.Newest(dir, f.Tool.Version, lab.KernelRelease())
 }
 
 // selfTested returns the self-test as a key of a run's environment; nil if there was
 // none under the run's kernel.
-func (f *Request) selfTested(kernel string) result.Environment {
-	if f.SelfTest == nil || f.SelfTest.Kernel != kernel {
+func (m *Measurement) selfTested(kernel string) result.Environment {
+	if m.SelfTest == nil || m.SelfTest.Kernel != kernel {
 		return nil
 	}
-	return result.Environment{"selftest": f.SelfTest.String()}
+	return result.Environment{"selftest": m.SelfTest.String()}
 }
 
 // selfTest prepares the self-test.
@@ -179,5 +180,9 @@ func (f *Request) selfTest() (task SelfTestTask, err error) {
 	if err != nil {
 		return task, err
 	}
+	p := &j.Plan
+	p.Rounds, p.Until, p.MaxTime = f.Rounds, 0, 0
+	p.Settings["selftest"] = "yes" // an unknown setting: the run can't be resumed as an ordinary run
+	j.End = f.end(p)
 	return SelfTestTask{Measurement: j.Measurement, Bed: bed}, nil
 }

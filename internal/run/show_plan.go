@@ -31,7 +31,7 @@ func (j *Job) WritePlan(w io.Writer) error {
 		}
 	}
 	load *= time.Duration(len(names))
-	least := load * time.Duration(min(p.Rounds, leastRounds(f)))
+	least := load * time.Duration(min(p.Rounds, j.End.Least))
 	load *= time.Duration(p.Rounds)
 	suffix := " of load, and set-up, checks and pauses on top"
 	switch most := p.MaxTime.Duration(); {

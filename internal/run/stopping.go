@@ -42,9 +42,7 @@ func (f *Request) setEnd(p *result.Plan, s *suite.Suite) {
 
 // stopping decides after each round whether the run ends.
 type stopping struct {
-	until   float64       // the run ends when all intervals of ratios are this narrow; 0: never
-	max     time.Duration // 0 is no limit
-	least   int           // rounds to take in any case, because fewer give no interval
+	End
 	begun   time.Time
 	interim func() (*analysis.Report, error)
 	say     func(string)
@@ -69,9 +67,9 @@ func (s *stopping) rounds(p *result.Plan) int {
 	if p.Until == 0 && p.MaxTime == 0 {
 		return p.Rounds
 	}
-	n := max(s.least, analysis.RoundsForContenders(len(p.Contenders)))
-	if one := s.longest + s.search; s.max > 0 && s.finished > 0 && one > 0 {
-		n = s.finished + int(max(0, s.max-s.last.Sub(s.begun))/one)
+	n := max(s.Least, analysis.RoundsForContenders(len(p.Contenders)))
+	if one := s.longest + s.search; s.Max > 0 && s.finished > 0 && one > 0 {
+		n = s.finished + int(max(0, s.Max-s.last.Sub(s.begun))/one)
 	}
 	return min(max(n, s.finished+1), p.Rounds)
 }
@@ -85,7 +83,7 @@ func (s *stopping) expect(at bench.Progress, p *result.Plan) bench.Progress {
 	n := s.rounds(p)
 	perRound := float64(at.Total) / float64(p.Rounds)
 	at.Total = max(at.Done, int(math.Ceil(perRound*float64(n))))
-	if left := s.max - time.Since(s.begun); s.max > 0 && left > 0 && at.Remaining > left {
+	if left := s.Max - time.Since(s.begun); s.Max > 0 && left > 0 && at.Remaining > left {
 		at.Remaining = left
 	}
 	round := p.InRound(s.finished + 1)
@@ -99,45 +97,59 @@ func (s *stopping) expect(at bench.Progress, p *result.Plan) bench.Progress {
 // as long as dozens of other steps, whose ratios need rounds.
 const searchPart = 1.0 / 3
 
-// newStopping returns the stopping rule of a run.
-func newStopping(f *Request, p *result.Plan, interim func() (*analysis.Report, error), say func(string)) *stopping {
-	s := &stopping{until: p.Until, max: p.MaxTime.Duration(), begun: time.Now(), interim: interim, say: say}
-	// A resumed run may be given another end than its plan has.
+// End is when a run ends before its last round.
+type End struct {
+	Until float64       // when all intervals of ratios are this narrow (a share); 0: never
+	Max   time.Duration // 0 is no limit
+	Least int           // rounds to take in any case, because fewer give no interval
+	// MaxAsked says that the user gave Max: then one round is enough, and must fit.
+	MaxAsked bool
+}
+
+// end returns when the run of the plan ends. A resumed run may be given another end than its
+// plan has.
+func (f *Request) end(p *result.Plan) End {
+	e := End{Until: p.Until, Max: p.MaxTime.Duration(), Least: SelfTestRounds, MaxAsked: f.Given["max-time"]}
 	if f.Given["until"] {
-		s.until, _ = unit.ParsePercent(f.Until)
+		e.Until, _ = unit.ParsePercent(f.Until) // Check has seen it
 	}
-	s.least = leastRounds(f)
+	if e.MaxAsked {
+		e.Max, e.Least = f.MaxTime, 1
+	}
+	return e
+}
+
+// RaiseLeast asks for n rounds at least, without which the run would show nothing. What the
+// user gave as the run's time counts more.
+func (e *End) RaiseLeast(n int) {
+	if !e.MaxAsked {
+		e.Least = max(e.Least, n)
+	}
+}
+
+// newStopping returns the stopping rule of a run.
+func newStopping(e End, p *result.Plan, interim func() (*analysis.Report, error), say func(string)) *stopping {
+	s := &stopping{End: e, begun: time.Now(), interim: interim, say: say}
 	s.others = slices.ContainsFunc(p.Steps, func(step result.Step) bool {
 		w, err := workload.Lookup(step.Workload)
 		return err == nil && w.Info().Search == 0
 	})
-	if f.Given["max-time"] {
-		s.max = f.MaxTime
-	}
 	s.last = s.begun
 	return s
 }
 
 // tooShort refuses a --max-time in which not even the load of one round fits.
-func (f *Request) tooShort(p *result.Plan) error {
+func (e *End) tooShort(p *result.Plan) error {
 	load := (p.Duration.Duration() + p.Warmup.Duration()) * time.Duration(len(p.Steps)*len(p.Contenders))
-	if !f.Given["max-time"] || f.MaxTime == 0 || f.MaxTime >= load {
+	if !e.MaxAsked || e.Max == 0 || e.Max >= load {
 		return nil
 	}
-	return exit.Usage("--max-time %v: one round of %d contenders takes %v of load alone; give more time, or fewer --contenders or --steps", f.MaxTime, len(p.Contenders), load.Round(time.Second))
-}
-
-// leastRounds returns how many rounds a run takes in any case.
-func leastRounds(f *Request) int {
-	if f.Given["max-time"] {
-		return 1
-	}
-	return max(SelfTestRounds, f.LeastRounds)
+	return exit.Usage("--max-time %v: one round of %d contenders takes %v of load alone; give more time, or fewer --contenders or --steps", e.Max, len(p.Contenders), load.Round(time.Second))
 }
 
 // searches reports whether the round that begins takes the steps that search for a rate.
 func (s *stopping) searches() bool {
-	return s.max == 0 || !s.others || s.searched+s.search <= time.Duration(searchPart*float64(s.max))
+	return s.Max == 0 || !s.others || s.searched+s.search <= time.Duration(searchPart*float64(s.Max))
 }
 
 // enough reports whether the run ends after that round, of which searches took a part.
@@ -153,20 +165,20 @@ func (s *stopping) enough(round int, searched time.Duration) bool {
 		s.left = true
 		s.say(fmt.Sprintf("the highest rates were searched for %v, a third of the time or more: left out after round %d", s.searched.Round(time.Second), round))
 	}
-	if s.until > 0 {
+	if s.Until > 0 {
 		r, err := s.interim()
 		if err != nil {
 			return false // the report at the end has the error
 		}
 		widest, known := widestRatio(r)
 		switch {
-		case known && widest.half <= s.until && round < s.least:
-		case known && widest.half <= s.until:
-			s.say(fmt.Sprintf("all ratios are known to ±%s: enough after round %d", unit.FormatPercent(s.until), round))
+		case known && widest.half <= s.Until && round < s.Least:
+		case known && widest.half <= s.Until:
+			s.say(fmt.Sprintf("all ratios are known to ±%s: enough after round %d", unit.FormatPercent(s.Until), round))
 			return true
 		case known:
 			// The width of an interval falls with the square root of the rounds.
-			need := int(math.Ceil(float64(round) * (math.Pow(widest.half/s.until, 2) - 1)))
+			need := int(math.Ceil(float64(round) * (math.Pow(widest.half/s.Until, 2) - 1)))
 			forecast := fmt.Sprintf("would take some %d more rounds, %s", need, (time.Duration(need) * next).Round(time.Second))
 			if need > mostRounds {
 				if s.outOfReach {
@@ -176,10 +188,10 @@ func (s *stopping) enough(round int, searched time.Duration) bool {
 				forecast = "is out of reach on this machine"
 			}
 			s.say(fmt.Sprintf("round %d: the widest interval of a ratio is ±%s (%s); ±%s %s",
-				round, unit.FormatPercent(widest.half), widest.what, unit.FormatPercent(s.until), forecast))
+				round, unit.FormatPercent(widest.half), widest.what, unit.FormatPercent(s.Until), forecast))
 		}
 	}
-	if s.max > 0 && round >= s.least && now.Sub(s.begun)+next > s.max {
+	if s.Max > 0 && round >= s.Least && now.Sub(s.begun)+next > s.Max {
 		s.say(fmt.Sprintf("the time is over after round %d; more with --resume", round))
 		return true
 	}

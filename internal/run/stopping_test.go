@@ -36,8 +36,10 @@ func TestStoppingByWidth(t *testing.T) {
 		{"0.1%", 0, false, "is out of reach on this machine"},
 	} {
 		said := ""
-		f := &Request{Until: c.until, LeastRounds: c.least, Given: map[string]bool{"until": c.until != ""}}
-		s := newStopping(f, &result.Plan{Until: 0.05}, interim, func(text string) { said += text })
+		p := &result.Plan{Until: 0.05}
+		end := (&Request{Until: c.until, Given: map[string]bool{"until": c.until != ""}}).end(p)
+		end.RaiseLeast(c.least)
+		s := newStopping(end, p, interim, func(text string) { said += text })
 		if got := s.enough(10, 0); got != c.enough || !strings.Contains(said, c.said) {
 			t.Errorf("until %q: enough %v, want %v; said %q, want %q", c.until, got, c.enough, said, c.said)
 		}
@@ -48,10 +50,10 @@ func TestStoppingByWidth(t *testing.T) {
 func TestStoppingGoesByASteadyClock(t *testing.T) {
 	for name, step := range clocktest.Steps {
 		for over, begun := range map[bool]time.Duration{false: 10 * time.Minute, true: time.Hour - time.Second} {
-			s := newStopping(&Request{}, &result.Plan{MaxTime: 3600}, nil, func(string) {})
+			s := newStopping(End{Max: time.Hour, Least: SelfTestRounds}, &result.Plan{}, nil, func(string) {})
 			s.begun = clocktest.Before(t, time.Now().Add(-begun), step)
 			s.last = clocktest.Before(t, time.Now().Add(-5*time.Minute), step)
-			if s.enough(s.least, 0) != over {
+			if s.enough(s.Least, 0) != over {
 				t.Errorf("clock %s, %v after the begin of an hour: over is %v", name, begun, !over)
 			}
 			if s.longest < 5*time.Minute || s.longest > 6*time.Minute {
@@ -74,7 +76,7 @@ func TestStoppingLimitsSearches(t *testing.T) {
 		{[]result.Step{top}, true, true},
 	} {
 		said := ""
-		s := newStopping(&Request{Given: map[string]bool{"max-time": true}, MaxTime: 50 * time.Minute}, &result.Plan{Steps: c.steps}, nil, func(text string) { said += text })
+		s := newStopping(End{Max: 50 * time.Minute, Least: 1, MaxAsked: true}, &result.Plan{Steps: c.steps}, nil, func(text string) { said += text })
 		if !s.searches() {
 			t.Error("the first round leaves searches out")
 		}
@@ -89,7 +91,7 @@ func TestStoppingLimitsSearches(t *testing.T) {
 // A round counts beside the rounds that the run will have, not beside the plan's limit.
 func TestExpectedRounds(t *testing.T) {
 	p := &result.Plan{Rounds: 60, Until: 0.05, MaxTime: 240, Contenders: make([]result.Entry, 9)}
-	s := &stopping{max: 240 * time.Second, least: SelfTestRounds, begun: time.Now()}
+	s := &stopping{End: End{Max: 240 * time.Second, Least: SelfTestRounds}, begun: time.Now()}
 	s.last = s.begun
 	at := s.expect(bench.Progress{Total: 600, Text: "round 1: canal"}, p)
 	if at.Text != "round 1 of about 11: canal" || at.Total != 110 {
@@ -109,8 +111,8 @@ func TestExpectedRounds(t *testing.T) {
 func TestTooShort(t *testing.T) {
 	p := &result.Plan{Duration: 1, Warmup: 1, Steps: make([]result.Step, 2), Contenders: make([]result.Entry, 5)}
 	for limit, refused := range map[time.Duration]bool{10 * time.Second: true, 20 * time.Second: false, 0: false} {
-		f := &Request{MaxTime: limit, Given: map[string]bool{"max-time": true}}
-		if err := f.tooShort(p); (err != nil) != refused {
+		end := End{Max: limit, MaxAsked: true}
+		if err := end.tooShort(p); (err != nil) != refused {
 			t.Errorf("%v: %v", limit, err)
 		}
 	}

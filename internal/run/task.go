@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/cnibench/cnibench/internal/arena/guest"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/host"
 )
 
 // InsideCommand is the hidden command with which a process of this program takes a task
@@ -42,9 +40,9 @@ type AnyVerb interface {
 
 // Inside is what a task knows of the place where it is carried out.
 type Inside struct {
-	Request *Request
-	Venue   Venue
-	Guest   *guest.Facts // of the guest that this process runs in; nil outside of guests
+	Venue Venue
+	Lab   lab.Options  // of a lab
+	Guest *guest.Facts // of the guest that this process runs in; nil outside of guests
 }
 
 // In takes the task to the venue that the request chooses and returns the answer. The
@@ -61,7 +59,7 @@ func (v Verb[T, A]) In(ctx context.Context, f *Request, task T) (A, error) {
 	if err != nil {
 		return got, fmt.Errorf("hand over %s: %w", v.Name, err)
 	}
-	a, err := venue.carry(ctx, v, &handOver{Verb: v.Name, Request: f, Task: text, Guest: guest.Here()})
+	a, err := venue.carry(ctx, v, &handOver{Verb: v.Name, Task: text})
 	if err != nil {
 		return got, err
 	}
@@ -105,13 +103,14 @@ const (
 	atLab   = "lab"   // it carries the task out
 )
 
-// handOver is what a process hands to the next one on the way to the venue.
+// handOver is what a process hands to the next one on the way to the venue. All of it is
+// decided by the process that the user started.
 type handOver struct {
-	At      string          `json:"at"`
-	Verb    string          `json:"verb"`
-	Request *Request        `json:"request"`
-	Task    json.RawMessage `json:"task"`
-	Guest   *guest.Facts    `json:"guest,omitempty"`
+	At    string          `json:"at"`
+	Verb  string          `json:"verb"`
+	Task  json.RawMessage `json:"task"`
+	Lab   lab.Options     `json:"lab"`
+	Guest *guest.Facts    `json:"guest,omitempty"` // in which the lab is
 }
 
 // answer is what comes back.
@@ -178,18 +177,14 @@ func TakeOver(ctx context.Context, from io.Reader, to io.Writer, verbs []AnyVerb
 			verb = v
 		}
 	}
-	if verb == nil || h.Request == nil {
+	if verb == nil {
 		return exit.Usage("%s: no task %q; cnibench itself starts this command", InsideCommand, h.Verb)
 	}
 	var a *answer
 	switch h.At {
 	case atGuest:
-		h.Guest = guest.Here()
-		options, err := h.Request.labOptions(lab.CPUs())
-		if err == nil {
-			a, err = contain(ctx, verb, &h, options)
-		}
-		if err != nil {
+		var err error
+		if a, err = contain(ctx, verb, &h); err != nil {
 			a = newAnswer(nil, err)
 		}
 	case atLab:
@@ -206,17 +201,13 @@ func carryOutInLab(ctx context.Context, verb AnyVerb, h *handOver) *answer {
 	}
 	ctx, stop := UntilEnded(ctx)
 	defer stop()
-	options, err := h.Request.labOptions(lab.CPUs())
-	if err != nil {
-		return newAnswer(nil, err)
-	}
-	in := &Inside{Request: h.Request, Venue: newLab(h.Request, options, h.Guest), Guest: h.Guest}
+	in := &Inside{Venue: newLab(h.Lab, h.Guest), Lab: h.Lab, Guest: h.Guest}
 	return newAnswer(verb.carryOut(ctx, in, h.Task))
 }
 
-// contain takes the task into the namespaces of a lab with those options.
-func contain(ctx context.Context, verb AnyVerb, h *handOver, options lab.Options) (*answer, error) {
-	stop, err := verb.startBeside(&Inside{Request: h.Request, Guest: h.Guest}, h.Task)
+// contain takes the task into the namespaces of the lab.
+func contain(ctx context.Context, verb AnyVerb, h *handOver) (*answer, error) {
+	stop, err := verb.startBeside(&Inside{Lab: h.Lab, Guest: h.Guest}, h.Task)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +220,7 @@ func contain(ctx context.Context, verb AnyVerb, h *handOver, options lab.Options
 	}
 	var out bytes.Buffer
 	code, err := lab.ContainProgram(ctx, lab.Program{
-		Args: []string{InsideCommand}, Stdin: bytes.NewReader(text), Stdout: &out, HostNetwork: options.NICDriver != "",
+		Args: []string{InsideCommand}, Stdin: bytes.NewReader(text), Stdout: &out, HostNetwork: h.Lab.NICDriver != "",
 	})
 	if err != nil {
 		var killed *lab.Killed
@@ -239,35 +230,4 @@ func contain(ctx context.Context, verb AnyVerb, h *handOver, options lab.Options
 		return nil, err
 	}
 	return readAnswer(&out, code, "lab")
-}
-
-// startInGuest takes the task into a guest, which may write into the request's run
-// directory, if it has one.
-func startInGuest(ctx context.Context, h *handOver) (*answer, error) {
-	f := h.Request
-	inner := *h
-	inner.At = atGuest
-	text, err := json.Marshal(&inner)
-	if err != nil {
-		return nil, err
-	}
-	config, err := f.guestConfig(ctx)
-	if err != nil {
-		return nil, err
-	}
-	release := func() error { return nil }
-	if f.Out != "" {
-		if release, err = shareWithGuest(f.Out); err != nil {
-			return nil, err
-		}
-		config.Writable = []string{f.Out}
-	}
-	var out bytes.Buffer
-	config.Stdin, config.Stdout, config.Stderr = bytes.NewReader(text), &out, os.Stderr
-	code, err := guest.Run(ctx, &config, []string{InsideCommand}, host.EndSignals())
-	err = errors.Join(err, release())
-	if err != nil {
-		return nil, guest.Error(lostError{err})
-	}
-	return readAnswer(&out, code, "guest")
 }

@@ -11,18 +11,30 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnibench/cnibench/internal/arena/guest"
+	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// A process gets the request and the task that were handed over, to the last field.
+// A process gets the lab and the task that were handed over, to the last field.
 func TestHandOver(t *testing.T) {
-	asked := Request{
-		Suite: "quick", Rounds: 3, Duration: time.Second, Seed: 1<<63 + 1, Out: "dir with space", Services: []int{1, 100}, CNIText: "{}",
-		Cluster: Cluster{Facts: map[string]string{"a": "b"}}, Given: map[string]bool{"rounds": true}, Tool: result.Tool{Version: "v"},
+	asked := handOver{
+		At: atLab, Verb: "run", Guest: &guest.Facts{Emulated: true},
+		Lab: lab.Options{
+			Nodes: 2, Underlay: lab.UnderlayAuto, MTU: 1500, PodMTU: 1400, LineRate: 1e9, Offload: lab.OffloadWire, Congestion: "reno",
+			CPUs: lab.Placement{Client: []int{0}, Server: []int{1}, Rest: []int{0, 1}}, Custom: &lab.CustomAttach{File: "f", Conf: []byte("{}"), Transport: "vxlan"}, NICDriver: "e1000",
+		},
 	}
-	asked.Guest.Memory = "1G"
-	text, err := json.Marshal(&handOver{At: atLab, Verb: "run", Request: &asked, Task: json.RawMessage(`{"Wanted":["a"]}`)})
+	task := Measurement{
+		Dir: "dir with space", Plan: result.Plan{Seed: 1<<63 + 1, Rounds: 3, Duration: 1.5}, End: End{Until: 0.05, Max: time.Second, Least: 7},
+		Wanted: []string{"a"}, Tool: result.Tool{Version: "v"}, Resumption: "cnibench run --resume x",
+	}
+	var err error
+	if asked.Task, err = json.Marshal(&task); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(&asked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,17 +42,19 @@ func TestHandOver(t *testing.T) {
 	if err := strictJSON(bytes.NewReader(text), &got); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(asked, *got.Request, cmp.AllowUnexported(Request{})); diff != "" {
-		t.Error(diff)
+	gotTask, err := MeasureVerb().decode(got.Task)
+	if diff := cmp.Diff(task, gotTask); err != nil || diff != "" {
+		t.Error(err, diff)
 	}
-	if task, err := MeasureVerb().decode(got.Task); err != nil || len(task.Wanted) != 1 {
-		t.Errorf("task %+v, %v", task, err)
+	asked.Task, got.Task = nil, nil
+	if diff := cmp.Diff(asked, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
 // The command refuses what this program would not hand over.
 func TestTakeOverRefuses(t *testing.T) {
-	for _, wrong := range []string{"", "{", `{"Unknown":1}`, `{"verb":"run","at":"lab"}`, `{"verb":"fly","request":{}}`, `{"verb":"run","request":{},"at":"moon"}`} {
+	for _, wrong := range []string{"", "{", `{"Unknown":1}`, `{"verb":"run"}`, `{"verb":"fly","at":"lab"}`, `{"verb":"run","at":"moon"}`} {
 		var out bytes.Buffer
 		if err := TakeOver(t.Context(), strings.NewReader(wrong), &out, []AnyVerb{MeasureVerb()}); exit.Code(err) != exit.WrongUsage || out.Len() > 0 {
 			t.Errorf("%q: %v, want wrong usage", wrong, err)

@@ -60,7 +60,7 @@ func newCluster(f *Request) (*clusterVenue, error) {
 func (k *clusterVenue) carry(ctx context.Context, verb AnyVerb, h *handOver) (*answer, error) {
 	ctx, stop := untilEndedInCluster(ctx)
 	defer stop()
-	return newAnswer(verb.carryOut(ctx, &Inside{Request: h.Request, Venue: k}, h.Task)), nil
+	return newAnswer(verb.carryOut(ctx, &Inside{Venue: k}, h.Task)), nil
 }
 
 // untilEndedInCluster is UntilEnded with a message of what the first signal does.

@@ -1,7 +1,9 @@
 package run
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
@@ -29,9 +31,12 @@ func InGuest(ctx context.Context, flags *Guest, argv []string, log *slog.Logger)
 	return err
 }
 
-// guestVenue is the lab in a guest. The process that the user starts boots the guest; the
-// process there starts the lab. Only that one knows the guest's CPUs.
-type guestVenue struct{ *labVenue }
+// guestVenue is the lab in a guest. The process that the user starts chooses the guest, boots
+// it and hands the task over; the process there starts the lab.
+type guestVenue struct {
+	*labVenue
+	request *Request
+}
 
 func newGuest(f *Request) (Venue, error) {
 	if f.Keep {
@@ -40,36 +45,53 @@ func newGuest(f *Request) (Venue, error) {
 	if _, err := f.Guest.Check(); err != nil {
 		return nil, err
 	}
-	options, err := f.labOptions(nil)
+	options, err := f.labOptions()
 	if err != nil {
 		return nil, err
 	}
-	return &guestVenue{newLab(f, options, nil)}, nil
+	return &guestVenue{newLab(options, nil), f}, nil
 }
 
-func (g *guestVenue) carry(ctx context.Context, verb AnyVerb, h *handOver) (*answer, error) {
-	if guest.Here() != nil { // the guest's kernel is the one that was asked for
-		return g.labVenue.carry(ctx, verb, h)
-	}
-	return startInGuest(ctx, h)
-}
-
-// guestConfig returns the guest that the request chooses. It may download the kernel.
-func (f *Request) guestConfig(ctx context.Context) (vm.Config, error) {
+// carry implements Venue. The guest may write into the request's run directory, if it has
+// one. The kernel may have to be downloaded.
+func (g *guestVenue) carry(ctx context.Context, _ AnyVerb, h *handOver) (*answer, error) {
 	if err := vm.Available(); err != nil {
-		return vm.Config{}, guest.Error(err)
+		return nil, guest.Error(err)
 	}
-	return f.Guest.Config(ctx, console.Logger(os.Stderr))
-}
-
-// checkGuestKernel returns an error if the kernel that the flags name can't boot, before
-// anything is measured. A kernel that is only a version is downloaded when it is needed.
-func (f *Request) checkGuestKernel(ctx context.Context) error {
-	if !f.Kind().Guest || !vm.IsPath(f.Guest.Kernel) && f.Guest.Modules == "" {
-		return nil
+	config, err := g.request.Guest.Config(ctx, console.Logger(os.Stderr))
+	if err != nil {
+		return nil, err
 	}
-	_, err := vm.Find(ctx, f.Guest.Kernel, f.Guest.Modules, console.Logger(os.Stderr))
-	return guest.Error(err)
+	if err := config.Settle(ctx); err != nil {
+		return nil, guest.Error(err)
+	}
+	var cpus []int
+	for cpu := range config.CPUs {
+		cpus = append(cpus, cpu)
+	}
+	if err := g.request.placeOn(&g.options, cpus); err != nil {
+		return nil, err
+	}
+	h.At, h.Lab, h.Guest = atGuest, g.options, &guest.Facts{Emulated: config.Accel == vm.AccelTCG}
+	text, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	release := func() error { return nil }
+	if dir := g.request.Out; dir != "" {
+		if release, err = shareWithGuest(dir); err != nil {
+			return nil, err
+		}
+		config.Writable = []string{dir}
+	}
+	var out bytes.Buffer
+	config.Stdin, config.Stdout, config.Stderr = bytes.NewReader(text), &out, os.Stderr
+	code, err := guest.Run(ctx, &config, []string{InsideCommand}, host.EndSignals())
+	err = errors.Join(err, release())
+	if err != nil {
+		return nil, guest.Error(lostError{err})
+	}
+	return readAnswer(&out, code, "guest")
 }
 
 // bootSameKernel sets the guest's kernel to the release that a resumed run began with: a
@@ -87,8 +109,11 @@ func (f *Request) bootSameKernel(run *result.Run) {
 
 // checkOwner refuses another user's run: its plan names programs that this user would
 // run, such as a guest's kernel, an image, or the plugins of a CNI configuration. In a guest
-// files have the owners of the machine outside, and whoever booted it has checked.
+// files have the owners of the machine outside.
 func checkOwner(dir string) error {
+	if guest.Here() != nil {
+		return nil
+	}
 	if guest.Here() != nil {
 		return nil
 	}

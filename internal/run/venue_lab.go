@@ -23,7 +23,6 @@ import (
 
 // labVenue is the lab under this process's kernel.
 type labVenue struct {
-	request *Request
 	options lab.Options
 	custom  *contender.Contender // nil: none
 	guest   *guest.Facts         // of the guest that this process runs in; nil outside of guests
@@ -31,15 +30,18 @@ type labVenue struct {
 
 // newHereLab returns the lab of this machine.
 func newHereLab(f *Request) (Venue, error) {
-	options, err := f.labOptions(lab.CPUs())
+	options, err := f.labOptions()
+	if err == nil {
+		err = f.placeOn(&options, lab.CPUs())
+	}
 	if err != nil {
 		return nil, err
 	}
-	return newLab(f, options, guest.Here()), nil
+	return newLab(options, guest.Here()), nil
 }
 
-func newLab(f *Request, options lab.Options, guest *guest.Facts) *labVenue {
-	p := &labVenue{request: f, options: options, guest: guest}
+func newLab(options lab.Options, guest *guest.Facts) *labVenue {
+	p := &labVenue{options: options, guest: guest}
 	if options.Custom != nil {
 		p.custom = options.Custom.Contender()
 	}
@@ -47,7 +49,8 @@ func newLab(f *Request, options lab.Options, guest *guest.Facts) *labVenue {
 }
 
 func (p *labVenue) carry(ctx context.Context, verb AnyVerb, h *handOver) (*answer, error) {
-	return contain(ctx, verb, h, p.options)
+	h.Lab, h.Guest = p.options, p.guest
+	return contain(ctx, verb, h)
 }
 
 func (p *labVenue) Open(context.Context) (*Opened, error) {
@@ -125,14 +128,17 @@ func (p *labVenue) Underlays(mtus []string) ([]Venue, error) {
 	var list []Venue
 	var seen []int
 	for _, text := range mtus {
-		f := *p.request
-		f.MTU, f.Congestion = text, lab.CongestionAuto
-		o, err := f.labOptions(lab.CPUs())
+		mtu, err := unit.ParseBytes(text)
 		if err != nil {
-			return nil, err
+			return nil, exit.Usage("--mtu: %v", err)
+		}
+		o := p.options
+		o.MTU, o.Congestion = int(mtu), lab.CongestionAuto
+		if err := o.Check(); err != nil {
+			return nil, exit.Usage("%v", err)
 		}
 		if !slices.Contains(seen, o.MTU) {
-			list, seen = append(list, newLab(&f, o, p.guest)), append(seen, o.MTU)
+			list, seen = append(list, newLab(o, p.guest)), append(seen, o.MTU)
 		}
 	}
 	if len(list) == 0 {
@@ -141,9 +147,8 @@ func (p *labVenue) Underlays(mtus []string) ([]Venue, error) {
 	return list, nil
 }
 
-// labOptions reads the lab's flags. cpus are the CPUs of the machine that the lab runs on;
-// nil if they are not known here, because a guest numbers its own.
-func (f *Request) labOptions(cpus []int) (lab.Options, error) {
+// labOptions reads the lab's flags but for the placement on CPUs: see placeOn.
+func (f *Request) labOptions() (lab.Options, error) {
 	o := lab.Options{Underlay: f.Underlay, Offload: f.Offload, Congestion: f.Congestion}
 	var err error
 	if o.Nodes, err = strconv.Atoi(f.Nodes); err != nil {
@@ -159,12 +164,6 @@ func (f *Request) labOptions(cpus []int) (lab.Options, error) {
 		}
 		o.PodMTU = int(mtu)
 	}
-	if cpus != nil {
-		if o.CPUs, err = lab.ParsePlacement(f.CPUs, cpus); err != nil {
-			return o, exit.Usage("%v", err)
-		}
-		f.CPUs = o.CPUs.String() // the plan remembers the CPUs that were chosen
-	}
 	if f.CNIConf != "" {
 		if o.Custom, err = f.custom(); err != nil {
 			return o, exit.Usage("--cni-conf: %v", err)
@@ -179,6 +178,17 @@ func (f *Request) labOptions(cpus []int) (lab.Options, error) {
 		return o, exit.Usage("%v", err)
 	}
 	return o, nil
+}
+
+// placeOn places the lab on the CPUs of its machine as --cpus asks.
+func (f *Request) placeOn(o *lab.Options, cpus []int) (err error) {
+	if f.AllCPUs && !f.Given["cpus"] {
+		o.CPUs = lab.Placement{Client: cpus, Server: cpus, Rest: cpus}
+	} else if o.CPUs, err = lab.ParsePlacement(f.CPUs, cpus); err != nil {
+		return exit.Usage("%v", err)
+	}
+	f.CPUs = o.CPUs.String() // the plan remembers the CPUs that were chosen
+	return nil
 }
 
 // custom returns the user's own CNI configuration. A resumed run keeps the text that

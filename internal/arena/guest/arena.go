@@ -16,18 +16,17 @@ const Name = "microvm"
 
 // Facts are what a process in a guest knows of the guest.
 type Facts struct {
-	Release  string // of the kernel
-	Emulated bool   // the CPU
+	Emulated bool // the CPU
 }
 
-// Here returns the facts of the guest that this process runs in; nil outside of guests.
-// The guest's init writes them into the environment of every command.
+// Here returns the facts of the guest in which the user started this process, with `cnibench
+// vm`; nil outside of guests. The guest's init writes them into the environment of its
+// command. A task that is handed over has them with it.
 func Here() *Facts {
-	release := os.Getenv(vm.GuestEnv)
-	if release == "" {
+	if os.Getenv(vm.GuestEnv) == "" {
 		return nil
 	}
-	return &Facts{Release: release, Emulated: os.Getenv(vm.EmulatedEnv) == "true"}
+	return &Facts{Emulated: os.Getenv(vm.EmulatedEnv) == "true"}
 }
 
 // Accel returns the acceleration that the guest has, as a value of --accel.

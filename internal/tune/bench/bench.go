@@ -51,7 +51,7 @@ func (b *Bench) Run(ctx context.Context) (*tune.Judgement, error) {
 		return nil, err
 	}
 	variants := tune.Variants(task.Contender, task.Settings)
-	f.LeastRounds = tune.MinRounds(len(variants) * len(task.Plan.Steps) * tune.FiguresOfStep)
+	task.End.RaiseLeast(tune.MinRounds(len(variants) * len(task.Plan.Steps) * tune.FiguresOfStep))
 	if _, err := Verb().In(ctx, f, task); err != nil {
 		return nil, b.withJournal(err)
 	}
@@ -149,7 +149,7 @@ func measure(ctx context.Context, in *run.Inside, task *Task) (none struct{}, er
 		if !in.Venue.Traits().ThisMachine {
 			return OnNodes(a, exe, base, variants), nil
 		}
-		l := &Lab{Arena: a, Exe: exe, Variants: variants, WholeMachine: in.Request.NIC != ""}
+		l := &Lab{Arena: a, Exe: exe, Variants: variants, WholeMachine: in.Lab.NICDriver != ""}
 		if task.Machine {
 			err = machine.open(l)
 		}
@@ -158,7 +158,7 @@ func measure(ctx context.Context, in *run.Inside, task *Task) (none struct{}, er
 	runErr := s.Run(ctx)
 	leftErr := machine.close()
 	if ctx.Err() != nil { // the run's own error recommends --resume, which would leave the settings out
-		return none, errors.Join(interrupted(in.Request.Out), leftErr)
+		return none, errors.Join(interrupted(task.Dir), leftErr)
 	}
 	return none, errors.Join(runErr, leftErr)
 }

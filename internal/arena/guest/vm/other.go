@@ -22,6 +22,9 @@ func Init() {}
 // Run returns an error: only Linux has guests.
 func Run(context.Context, Config) (int, error) { return 0, errOnlyLinux }
 
+// Settle returns an error: only Linux has guests.
+func (*Config) Settle(context.Context) error { return errOnlyLinux }
+
 // Find returns an error: only Linux has guests.
 func Find(context.Context, string, string, *slog.Logger) (Kernel, error) {
 	return Kernel{}, errOnlyLinux

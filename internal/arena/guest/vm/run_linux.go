@@ -36,14 +36,12 @@ func Run(ctx context.Context, c Config) (int, error) {
 	if err := c.check(); err != nil {
 		return 0, err
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
+	severalCPUs, err := c.settle(ctx)
+	if err != nil {
+		return 0, err
 	}
 	if c.Memory == 0 {
 		c.Memory = DefaultMemory
-	}
-	if err := have(program); err != nil {
-		return 0, err
 	}
 	if missing := host.Missing("ip"); missing != nil && len(taps(c.NICs)) > 1 {
 		return 0, &Unsupported{Reason: "several " + virtioNIC + " are joined with ip(8), which is not installed", Remedy: missing.Remedy}
@@ -53,20 +51,16 @@ func Run(ctx context.Context, c Config) (int, error) {
 		return 0, err
 	}
 	defer release()
-	accel, err := chooseAccel(ctx, &c)
-	if err != nil {
-		return 0, err
-	}
-	turns, err := c.chooseCPUs(ctx, accel)
-	if err != nil {
-		return 0, err
+	turns := c.CPUs > 1 && !severalCPUs
+	if turns {
+		c.Log.Warn("this QEMU is too old to emulate several CPUs side by side: they take turns on one of this machine's", "needs", "8.1")
 	}
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, ErrTimeout)
 		defer cancel()
 	}
-	h, err := c.prepare(accel)
+	h, err := c.prepare(c.Accel)
 	if err != nil {
 		return 0, err
 	}
@@ -74,11 +68,26 @@ func Run(ctx context.Context, c Config) (int, error) {
 	return h.run(ctx)
 }
 
-// chooseCPUs sets the number of CPUs to the host's, if QEMU can emulate several at once. If
-// QEMU cannot and the caller asked for several, turns is true: they take turns.
-func (c *Config) chooseCPUs(ctx context.Context, accel string) (turns bool, err error) {
-	several := true
-	if accel == AccelTCG {
+// Settle sets the accelerator and the number of CPUs that Run would choose, so that they are
+// known before the guest boots: the guest's CPUs are 0 to CPUs-1. It may try whether KVM works.
+func (c *Config) Settle(ctx context.Context) error {
+	_, err := c.settle(ctx)
+	return err
+}
+
+// settle is Settle. severalCPUs is false if QEMU cannot emulate several CPUs side by side.
+func (c *Config) settle(ctx context.Context) (severalCPUs bool, err error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := have(program); err != nil {
+		return false, err
+	}
+	if c.Accel, err = chooseAccel(ctx, c); err != nil {
+		return false, err
+	}
+	severalCPUs = true
+	if c.Accel == AccelTCG {
 		out, err := exec.CommandContext(ctx, program, "--version").Output()
 		if err != nil {
 			return false, fmt.Errorf("%s --version: %w", program, err)
@@ -87,18 +96,15 @@ func (c *Config) chooseCPUs(ctx context.Context, accel string) (turns bool, err 
 		if err != nil {
 			return false, err
 		}
-		several = v.emulatesSeveralCPUs()
+		severalCPUs = v.emulatesSeveralCPUs()
 	}
 	switch {
-	case c.CPUs == 0 && several:
+	case c.CPUs == 0 && severalCPUs:
 		c.CPUs = runtime.NumCPU()
 	case c.CPUs == 0:
 		c.CPUs = 1
-	case c.CPUs > 1 && !several:
-		c.Log.Warn("this QEMU is too old to emulate several CPUs side by side: they take turns on one of this machine's", "needs", "8.1")
-		turns = true
 	}
-	return turns, nil
+	return severalCPUs, nil
 }
 
 // running is the host's side of a guest.
