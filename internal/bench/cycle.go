@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/result"
@@ -61,11 +62,9 @@ const maxTries = 2
 // The samples are sealed together.
 func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, up []*upContender, clock *estimate) error {
 	at := plan.InRound(up[0].Round) + ": " + step.ID
-	open := func(list []*upContender) (turns []*slicedRun) {
-		for _, s := range list {
-			r.Progress(clock.now(at + ": " + entryName(s.Entry)))
-			turns = append(turns, r.open(ctx, plan, step, w, s))
-		}
+	open := func(list []*upContender) []*slicedRun {
+		r.Progress(clock.now(at + ": opening the loads"))
+		turns := r.open(ctx, plan, step, w, list)
 		countOthers(turns)
 		return turns
 	}
@@ -74,7 +73,9 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 		for _, t := range turns {
 			t.others.end()
 			t.foreign = count.usage.foreignRate()
-			r.close(plan, t, count.disturbed)
+		}
+		atOnce(turns, func(t *slicedRun) { r.close(plan, t, count.disturbed) })
+		for _, t := range turns {
 			samples = append(samples, t.sample)
 			clock.step()
 		}
@@ -248,18 +249,34 @@ func cycleOrder(plan *result.Plan, turns []*slicedRun, round int, name string) [
 // maxFaulty is the share of slices with a fault above which the sample has the fault.
 const maxFaulty = 0.1
 
-// open starts a contender's load. An error is in the slicedRun and in its sample.
-func (r *Runner) open(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, s *upContender) *slicedRun {
-	t := &slicedRun{}
-	sample := r.sample(s.Visit, step)
-	d, _, ok := r.prepare(ctx, s, sample, step, false)
-	if !ok {
-		t.stepRun, t.err = &stepRun{upContender: s, sample: sample}, errors.New("not prepared")
-		return t
+// open starts the contenders' loads, all at once: a start mostly waits. An error is in the
+// slicedRun and in its sample.
+func (r *Runner) open(ctx context.Context, plan *result.Plan, step result.Step, w workload.Sliceable, list []*upContender) []*slicedRun {
+	var turns []*slicedRun
+	for _, s := range list {
+		t, sample := &slicedRun{}, r.sample(s.Visit, step)
+		if d, _, ok := r.prepare(ctx, s, sample, step, false); ok {
+			t.stepRun = d
+		} else {
+			t.stepRun, t.err = &stepRun{upContender: s, sample: sample}, errors.New("not prepared")
+		}
+		turns = append(turns, t)
 	}
-	t.stepRun = d
-	t.load, t.err = w.Open(ctx, d.session(plan))
-	return t
+	atOnce(turns, func(t *slicedRun) {
+		if t.err == nil {
+			t.load, t.err = w.Open(ctx, t.session(plan))
+		}
+	})
+	return turns
+}
+
+// atOnce does something with all turns at the same time.
+func atOnce(turns []*slicedRun, do func(*slicedRun)) {
+	var all sync.WaitGroup
+	for _, t := range turns {
+		all.Go(func() { do(t) })
+	}
+	all.Wait()
 }
 
 // slice takes one slice. A contender that fails takes no further slices.

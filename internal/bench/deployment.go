@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/agent"
@@ -60,14 +61,13 @@ func (r *Runner) setUp(ctx context.Context, entry result.Entry, steps []result.S
 		pairs[step.Path] = pair
 	}
 	for _, node := range network.Nodes() {
-		if err := s.addAgent(ctx, r.Exe, node, sysmon.ScopeNode); err != nil {
-			return s, took, err
-		}
+		s.addSpec(r.Exe, node, sysmon.ScopeNode)
 	}
 	for _, pod := range network.Pods() {
-		if err := s.addAgent(ctx, r.Exe, pod, sysmon.ScopePod); err != nil {
-			return s, took, err
-		}
+		s.addSpec(r.Exe, pod, sysmon.ScopePod)
+	}
+	if err := s.startAgents(ctx); err != nil {
+		return s, took, err
 	}
 	for path, pair := range pairs {
 		settle := time.Now()
@@ -79,27 +79,39 @@ func (r *Runner) setUp(ctx context.Context, entry result.Entry, steps []result.S
 	return s, took, nil
 }
 
-// addAgent starts an agent at the endpoint. The baseline's pods are the nodes
-// themselves. They get a second agent, which records nothing, so that every
-// contender's memory holds the same number of agents.
-func (s *deployment) addAgent(ctx context.Context, exe string, e arena.Endpoint, scope sysmon.Scope) error {
+// addSpec gives the endpoint an agent. The baseline's pods are the nodes themselves. They
+// get a second agent, which records nothing, so that every contender's memory holds the
+// same number of agents.
+func (s *deployment) addSpec(exe string, e arena.Endpoint, scope sysmon.Scope) {
 	name := e.Name()
-	if s.agents[name] != nil {
+	if _, has := s.specs[name]; has {
 		name += "-spare"
 	}
 	s.specs[name] = agentSpec{e, exe, scope}
-	return s.startAgent(ctx, name)
 }
 
-// startAgent starts the agent of that name.
-func (s *deployment) startAgent(ctx context.Context, name string) error {
-	p := s.specs[name]
-	a, err := agent.Start(ctx, p.at, p.exe, map[string]string{"node": p.at.Node(), "endpoint": name}, p.scope)
-	if err != nil {
-		return err
+// startAgents starts all agents at once.
+func (s *deployment) startAgents(ctx context.Context) error {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	var errs []error
+	for name, p := range s.specs {
+		all.Go(func() {
+			a, err := p.start(ctx, name)
+			mu.Lock()
+			defer mu.Unlock()
+			if errs = append(errs, err); err == nil {
+				s.agents[name] = a
+			}
+		})
 	}
-	s.agents[name] = a
-	return nil
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// start starts the agent under that name.
+func (p agentSpec) start(ctx context.Context, name string) (*agent.Client, error) {
+	return agent.Start(ctx, p.at, p.exe, map[string]string{"node": p.at.Node(), "endpoint": name}, p.scope)
 }
 
 // restartEnded replaces the agents that have ended. In a cluster all agents end when the
@@ -110,9 +122,11 @@ func (s *deployment) restartEnded(ctx context.Context) error {
 			continue
 		}
 		_ = a.Close() // it has ended
-		if err := s.startAgent(ctx, name); err != nil {
+		anew, err := s.specs[name].start(ctx, name)
+		if err != nil {
 			return err
 		}
+		s.agents[name] = anew
 	}
 	return nil
 }
