@@ -69,7 +69,7 @@ image: pod-programs ## bin/cnibench-image.tar, or cnibench:dev in docker, podman
 	@IMAGE=$(name) IPERF3=$(iperf3) PUSH=$(push) scripts/image $(arch)
 
 .PHONY: release
-release: ## dist/: what people install, for each system; the same commit gives the same bytes (docs/releasing.md)
+release: ## dist/: what people install, for each system; the same commit gives the same bytes (docs/dev/releasing.md)
 	@cd tools/release && go run . -version "$(version)" -commit "$(commit)" -epoch "$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}" -ldflags "$(ldflags)" -demo $(demo) $(release)
 
 .PHONY: test-release
@@ -97,7 +97,7 @@ test-slow-inside:
 test-all: test test-slow check test-machines test-release test-fresh ## everything that CI runs, some 50 minutes on 2 CPUs
 
 .PHONY: testbed-up
-testbed-up: setup-test-kube bin/testbed ## a real Kubernetes cluster on this machine, for tests (docs/testbed.md); flags= has more
+testbed-up: setup-test-kube bin/testbed ## a real Kubernetes cluster on this machine, for tests (docs/dev/testbed.md); flags= has more
 	@bin/testbed up $(flags)
 
 .PHONY: testbed-down
@@ -106,16 +106,16 @@ testbed-down: bin/testbed ## end that cluster and remove what it was made of
 
 .PHONY: test-kube
 test-kube: export BUILDER := tar
-test-kube: setup-test-kube bin/testbed build image ## the end-to-end tests on real Kubernetes, which comes and goes with them (docs/testbed.md)
+test-kube: setup-test-kube bin/testbed build image ## the end-to-end tests on real Kubernetes, which comes and goes with them (docs/dev/testbed.md)
 	@scripts/leak-check testbed/test-kube
 
 .PHONY: test-guest-kube
-test-guest-kube: setup-test-guest setup-test-kube setup-test-products bin/testbed build guest-kernel ## real pod networks that this kernel cannot carry, on the test bed in a guest: correctness only, a quarter of an hour each; products="flannel-wireguard …" (docs/testbed.md)
+test-guest-kube: setup-test-guest setup-test-kube setup-test-products bin/testbed build guest-kernel ## real pod networks that this kernel cannot carry, on the test bed in a guest: correctness only, a quarter of an hour each; products="flannel-wireguard …" (docs/dev/testbed.md)
 	@scripts/leak-check testbed/test-guest-kube $(products)
 
 .PHONY: test-products
 test-products: export BUILDER := tar
-test-products: setup-test-products bin/testbed build image ## the same for products that take longer to build than CI has: Calico, Canal, Kube-OVN (docs/testbed.md)
+test-products: setup-test-products bin/testbed build image ## the same for products that take longer to build than CI has: Calico, Canal, Kube-OVN (docs/dev/testbed.md)
 	@scripts/leak-check testbed/test-kube products
 
 .PHONY: test-machines
@@ -133,7 +133,7 @@ bin/testbed:
 
 .PHONY: fidelity
 fidelity: export BUILDER := tar
-fidelity: setup-test-kube bin/testbed build image ## holds lab forms against products="kuberouter flannel-vxlan" on a test bed that is up without a pod network (docs/fidelity.md); out=bin/fidelity
+fidelity: setup-test-kube bin/testbed build image ## holds lab forms against products="kuberouter flannel-vxlan" on a test bed that is up without a pod network (docs/dev/fidelity.md); out=bin/fidelity
 	@scripts/fidelity $(or $(out),bin/fidelity) $(products)
 
 .PHONY: test-fresh

@@ -68,7 +68,7 @@ func newRoot() *cobra.Command {
 	var dir string
 	root := &cobra.Command{
 		Use:           "testbed",
-		Short:         "A Kubernetes cluster on this machine, for tests (docs/testbed.md)",
+		Short:         "A Kubernetes cluster on this machine, for tests (docs/dev/testbed.md)",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		// --dir before kubectl is ours, what follows is kubectl's.

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/cli/tunecmd"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host/programs"
@@ -21,17 +23,19 @@ type listing struct {
 	name   string
 	header []string
 	rows   func(*run.Catalogue) (rows [][]string, values any, err error)
+	print  func(w io.Writer, ids []string) error // everything about these; nil: the table is all there is
 }
 
 var listings = []listing{
-	{"contenders", []string{"Contender", "Product", "Pods", "Transport", "Overhead", "Policy", "Encryption", "Lab"}, listContenders},
-	{"suites", []string{"Suite", "Steps", "Rounds", "Duration", "Summary"}, listSuites},
-	{"studies", []string{"Study", "By", "Suite", "Contenders", "Summary"}, listStudies},
-	{"scenarios", []string{"Scenario", "Needs", "Weights", "Summary"}, listScenarios},
-	{"workloads", []string{"Workload", "Parameters", "Programs", "Summary"}, listWorkloads},
-	{"metrics", []string{"Metric", "Unit", "Better", "Meaning"}, listMetrics},
-	{"checks", []string{"Check", "Question"}, listChecks},
-	{"tunings", []string{"Setting", "Scope", "Study", "Parameters", "Summary"}, func(*run.Catalogue) ([][]string, any, error) { return tunecmd.List() }},
+	{name: "contenders", header: []string{"Contender", "Product", "Pods", "Transport", "Overhead", "Policy", "Encryption", "Lab"}, rows: listContenders},
+	{name: "suites", header: []string{"Suite", "Steps", "Rounds", "Duration", "Summary"}, rows: listSuites},
+	{name: "studies", header: []string{"Study", "By", "Suite", "Contenders", "Summary"}, rows: listStudies},
+	{name: "published", header: []string{"Published", "By", "Date", "Title"}, rows: listPublished, print: printPublished},
+	{name: "scenarios", header: []string{"Scenario", "Needs", "Weights", "Summary"}, rows: listScenarios},
+	{name: "workloads", header: []string{"Workload", "Parameters", "Programs", "Summary"}, rows: listWorkloads},
+	{name: "metrics", header: []string{"Metric", "Unit", "Better", "Meaning"}, rows: listMetrics},
+	{name: "checks", header: []string{"Check", "Question"}, rows: listChecks},
+	{name: "tunings", header: []string{"Setting", "Scope", "Study", "Parameters", "Summary"}, rows: func(*run.Catalogue) ([][]string, any, error) { return tunecmd.List() }},
 }
 
 func newListCmd() *cobra.Command {
@@ -41,14 +45,23 @@ func newListCmd() *cobra.Command {
 		names = append(names, l.name)
 	}
 	c := &cobra.Command{
-		Use:       "list " + strings.Join(names, "|"),
-		Short:     "List what there is: " + cmdutil.JoinOr(names),
-		Args:      cobra.ExactArgs(1),
+		Use:   "list " + strings.Join(names, "|") + " [ID...]",
+		Short: "List what there is: " + cmdutil.JoinOr(names),
+		Example: `  cnibench list contenders
+  cnibench list published                  # the studies whose figures are here
+  cnibench list published ducastel-2024    # one study: source, method, caveats, every figure`,
+		Args:      cobra.MinimumNArgs(1),
 		ValidArgs: names,
 		RunE: func(c *cobra.Command, args []string) error {
 			l, err := text.Find("listing", args[0], listings, func(l listing) string { return l.name })
 			if err != nil {
 				return err
+			}
+			if ids := args[1:]; len(ids) > 0 {
+				if l.print == nil {
+					return exit.Usage("cnibench list %s takes no further argument", l.name)
+				}
+				return l.print(c.OutOrStdout(), ids)
 			}
 			cat, err := run.LoadCatalogue()
 			if err != nil {

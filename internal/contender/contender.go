@@ -96,7 +96,7 @@ type Lab struct {
 	Held       *Held    `yaml:"held,omitempty"`       // how far the lab form is from its product; nil: not measured
 }
 
-// Held is the lab form held against its product on the same machine (docs/fidelity.md). The
+// Held is the lab form held against its product on the same machine (docs/dev/fidelity.md). The
 // figures are by what factor the lab form's ratio to its own host network differs from the
 // product's.
 type Held struct {

@@ -14,7 +14,7 @@ import (
 
 // slicesFlag is a flag of all loads.
 func slicesFlag(c *cobra.Command, to *bool) {
-	c.Flags().BoolVar(to, "slices", false, `take orders such as {"lead":0.05,"length":0.2} (seconds) on standard input, one for each slice, and print its result as JSON; connections stay open in between (docs/slices.md)`)
+	c.Flags().BoolVar(to, "slices", false, `take orders such as {"lead":0.05,"length":0.2} (seconds) on standard input, one for each slice, and print its result as JSON; connections stay open in between (docs/dev/slices.md)`)
 }
 
 // notWithSlices refuses flags that a sliced load has no use for.

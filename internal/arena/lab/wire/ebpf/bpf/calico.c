@@ -3,7 +3,7 @@
  * The eBPF dataplane of Calico 3.27, IPv4, without policies: what each packet
  * meets in felix/bpf-gpl of projectcalico/calico v3.27.2 (tc.c, conntrack.h,
  * nat_lookup.h, fib.h, connect.h), in the same order and with as many map
- * look-ups. docs/ebpf.md says what is left out.
+ * look-ups. docs/dev/ebpf.md says what is left out.
  */
 #include "packet.h"
 

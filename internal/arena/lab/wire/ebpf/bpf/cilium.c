@@ -2,7 +2,7 @@
  *
  * The datapath of Cilium 1.15, IPv4, without policies: what each packet of a
  * pod meets in bpf/bpf_lxc.c, bpf_overlay.c and bpf_host.c of cilium/cilium
- * v1.15.2, in the same order and with as many map look-ups. docs/ebpf.md says
+ * v1.15.2, in the same order and with as many map look-ups. docs/dev/ebpf.md says
  * what is left out.
  */
 #include "service.h"
