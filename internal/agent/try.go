@@ -67,7 +67,7 @@ func startHolder(program string, t Try) (*holder, error) {
 	}
 	defer stdout.Close()
 	h := &holder{in: in, out: out, answers: json.NewDecoder(out)}
-	if h.process, err = host.Apart(host.Command{Argv: []string{program, "agent", "hold"}, Stdin: stdin, Stdout: stdout}); err != nil {
+	if h.process, err = host.StartDetached(host.Command{Argv: []string{program, "agent", "hold"}, Stdin: stdin, Stdout: stdout}); err != nil {
 		return nil, errors.Join(fmt.Errorf("start what takes the changes back: %w", err), in.Close(), out.Close())
 	}
 	_ = stdout.Close() // else its end would not be seen

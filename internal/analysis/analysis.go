@@ -104,10 +104,10 @@ type Result struct {
 	Values       []float64   `json:"values"`      // of the valid samples that carry the metric, by round
 	VsBaseline   *Comparison `json:"vs_baseline"` // null for the baseline, or if it has no comparable figure
 	Ranked       bool        `json:"ranked"`      // contenders can be ranked by it: it is better high or low, and the contender causes it
-	// Groups are letters, "a" the best: contenders that share a letter can't be told
+	// Letters are letters, "a" the best: contenders that share a letter can't be told
 	// apart. Empty if not ranked, or if the rounds are too few to tell any two apart.
-	Groups []string `json:"groups"`
-	Tier   int      `json:"tier"` // for readers that do not know groups; 0 where there are none
+	Letters []string `json:"groups"`
+	Tier    int      `json:"tier"` // for readers that do not know groups; 0 where there are none
 
 	// MDD is the smallest relative difference to the baseline that these rounds would
 	// show, 0.05 for 5 %; for the baseline itself, the difference to another run with
@@ -123,8 +123,10 @@ type Result struct {
 	Errors []ErrorPart `json:"error_budget,omitempty"`
 }
 
-// Place returns the place of the result's figure.
-func (r *Result) Place() Place { return Place{Group{r.Kernel, r.Underlay}, r.Step, r.Metric} }
+// FigureKey returns the key of the result's figure.
+func (r *Result) FigureKey() FigureKey {
+	return FigureKey{ComparableSet{r.Kernel, r.Underlay}, r.Step, r.Metric}
+}
 
 // Interval is [low, high].
 type Interval [2]float64
@@ -172,8 +174,8 @@ type FindingPlace struct {
 	Step      string `json:"step,omitempty"`
 }
 
-// Place returns the contender, step and round of a finding in words.
-func (f *Finding) Place() string {
+// Where returns the contender, step and round of a finding in words.
+func (f *Finding) Where() string {
 	var parts []string
 	for _, s := range []string{f.Contender, f.Step} {
 		if s != "" {

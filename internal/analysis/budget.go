@@ -36,7 +36,7 @@ const histogramStep = 1.0 / 1024
 // budget finds the sources of the error of one figure.
 type budget struct {
 	*Evidence
-	at        Place
+	at        FigureKey
 	contender string
 	figure    float64
 }
@@ -79,7 +79,7 @@ func (b budget) parts() []ErrorPart {
 func (b budget) samples() []*result.Sample {
 	var list []*result.Sample
 	for _, s := range b.Valid {
-		if s.Contender == b.contender && s.Step == b.at.Step && GroupOf(s) == b.at.Group {
+		if s.Contender == b.contender && s.Step == b.at.Step && SetOf(s) == b.at.ComparableSet {
 			list = append(list, s)
 		}
 	}

@@ -34,10 +34,10 @@ type Recommendation struct {
 	// Ignored are the criteria with a weight and without a figure.
 	Ignored []string `json:"ignored"`
 	Notes   []string `json:"notes"`
-	// Apart are recommendations for contenders on other kernels or underlays, which
+	// Others are recommendations for contenders on other kernels or underlays, which
 	// can't be ranked with these. Their Lost and Unknown are empty: this
 	// Recommendation's lists name all contenders.
-	Apart []Recommendation `json:"apart,omitempty"`
+	Others []Recommendation `json:"apart,omitempty"`
 }
 
 // Advice is the choice for a usual case, a scenario.
@@ -51,7 +51,7 @@ type Advice struct {
 // Measured says whether the run has a figure for at least one of the chief criteria. If it
 // has none, the recommendation says nothing about the scenario.
 func (a *Advice) Measured() bool {
-	return a.Recommendation != nil && slices.ContainsFunc(append([]Recommendation{*a.Recommendation}, a.Recommendation.Apart...), func(list Recommendation) bool {
+	return a.Recommendation != nil && slices.ContainsFunc(append([]Recommendation{*a.Recommendation}, a.Recommendation.Others...), func(list Recommendation) bool {
 		return slices.ContainsFunc(a.Chief, func(c string) bool { return !slices.Contains(list.Ignored, c) })
 	})
 }

@@ -22,7 +22,7 @@ type Closest struct {
 
 // closest returns the Closest of every contender of a place. There is none if the metric
 // is no headline, or if rounds are not paired.
-func (e *Evidence) closest(at Place, ranked map[string]Series, ranks map[string]Rank) map[string]*Closest {
+func (e *Evidence) closest(at FigureKey, ranked map[string]Series, ranks map[string]Rank) map[string]*Closest {
 	all := map[string]*Closest{}
 	if !at.Row().Has(result.Headline) || e.Unpaired() {
 		return all
@@ -31,7 +31,7 @@ func (e *Evidence) closest(at Place, ranked map[string]Series, ranks map[string]
 	for _, a := range names {
 		nearest, least := "", math.Inf(1)
 		for _, b := range names {
-			if a == b || !haveCommon(ranks[a].Groups, ranks[b].Groups) {
+			if a == b || !haveCommon(ranks[a].Letters, ranks[b].Letters) {
 				continue
 			}
 			if distance := math.Abs(math.Log(e.Headline(at, a) / e.Headline(at, b))); distance < least {
@@ -43,7 +43,7 @@ func (e *Evidence) closest(at Place, ranked map[string]Series, ranks map[string]
 		}
 		all[a] = &Closest{Contender: nearest}
 		if ratios, ok := stat.Ratios(ranked[a], ranked[nearest]); ok {
-			all[a].MDD, all[a].RoundsFor5 = detectable(stat.LogDeviation(ratios)*e.Lasting[at.Group].DetectableBy(), len(ratios), func(n int) float64 {
+			all[a].MDD, all[a].RoundsFor5 = detectable(stat.LogDeviation(ratios)*e.Autocorrelation[at.ComparableSet].DetectableBy(), len(ratios), func(n int) float64 {
 				return stat.DetectableApart(n, len(names))
 			})
 		}

@@ -11,7 +11,7 @@ import (
 
 // cycled is a place and a round in which contenders took slices in turns.
 type cycled struct {
-	Place
+	FigureKey
 	round int
 }
 
@@ -29,8 +29,8 @@ func (e *Evidence) levelCycles() {
 			continue
 		}
 		for metric, values := range s.Slices.Metrics {
-			at := cycled{Place{GroupOf(s), s.Step, metric}, s.Round}
-			if _, has := e.Figures[at.Place][s.Contender][s.Round]; !has || e.byKey[s.Key()] != s || isMerged(metric) {
+			at := cycled{FigureKey{SetOf(s), s.Step, metric}, s.Round}
+			if _, has := e.Figures[at.FigureKey][s.Contender][s.Round]; !has || e.byKey[s.Key()] != s || isMerged(metric) {
 				continue
 			}
 			if all[at] == nil {
@@ -45,7 +45,7 @@ func (e *Evidence) levelCycles() {
 	maps.DeleteFunc(all, func(at cycled, _ stat.Cycled) bool { return plain[at] })
 	for at, values := range all {
 		for contender, level := range values.Levels() {
-			e.Figures[at.Place][contender][at.round] = level
+			e.Figures[at.FigureKey][contender][at.round] = level
 		}
 	}
 }

@@ -46,19 +46,21 @@ func (o Options) Complete(p *result.Plan) Options {
 	return o
 }
 
-// Group is a kernel with an underlay: only contenders in one group are compared.
-type Group struct{ Kernel, Underlay string }
+// ComparableSet is a kernel with an underlay: only contenders of one set are compared.
+type ComparableSet struct{ Kernel, Underlay string }
 
-// Place is a metric of a step in a group: the figures of its contenders are compared.
-type Place struct {
-	Group
+// FigureKey is a metric of a step in a comparable set: the figures of its contenders are compared.
+type FigureKey struct {
+	ComparableSet
 	Step, Metric string
 }
 
-// With returns the place of another metric at the same step.
-func (at Place) With(metric string) Place { return Place{at.Group, at.Step, metric} }
+// With returns the key of another metric at the same step.
+func (at FigureKey) With(metric string) FigureKey {
+	return FigureKey{at.ComparableSet, at.Step, metric}
+}
 
-// Series is a contender's values at a place, by round.
+// Series is a contender's values of a figure, by round.
 type Series map[int]float64
 
 // Rounds returns the rounds that have a value, in order.
@@ -79,20 +81,20 @@ type Evidence struct {
 	Faults  []result.Fault
 	Samples []result.Sample  // all, as sealed
 	Valid   []*result.Sample // the valid ones
-	Figures map[Place]map[string]Series
+	Figures map[FigureKey]map[string]Series
 	Pools   []pool
-	// Percentiles of the pools, by contender; every place is in Figures, too.
-	Percentiles map[Place]map[string]percentile
+	// Percentiles of the pools, by contender; every key is in Figures, too.
+	Percentiles map[FigureKey]map[string]percentile
 
-	Paths     map[string]string // by step
-	Results   []Result
-	Unknown   []string              // metrics that the catalogue lacks
-	Groups    []Group               // in which samples were taken, by name
-	Places    []Place               // the keys of Figures, ordered
-	Lasting   map[Group]stat.Serial // whether contenders' own noise lasts from round to round; no entry: it is independent in each round
-	RankTests stat.RankTest
-	Splits    stat.SplitTest
-	byKey     map[result.Key]*result.Sample // valid samples
+	Paths           map[string]string // by step
+	Results         []Result
+	Unknown         []string                      // metrics that the catalogue lacks
+	Sets            []ComparableSet               // in which samples were taken, by name
+	Keys            []FigureKey                   // of Figures, ordered
+	Autocorrelation map[ComparableSet]stat.Serial // whether contenders' own noise lasts from round to round; no entry: it is independent in each round
+	RankTests       stat.RankTest
+	Splits          stat.SplitTest
+	byKey           map[result.Key]*result.Sample // valid samples
 
 	Measured map[result.Key]bool // keys of all samples, valid or not; Round is 0
 	taken    map[takenStep]map[int]bool
@@ -102,14 +104,14 @@ type Evidence struct {
 func Collect(rec *result.Record, opt Options) *Evidence {
 	e := &Evidence{
 		Facts: Facts{&rec.Run, opt}, Faults: rec.Faults, Samples: rec.Samples,
-		Figures: map[Place]map[string]Series{}, Percentiles: map[Place]map[string]percentile{}, Paths: map[string]string{},
+		Figures: map[FigureKey]map[string]Series{}, Percentiles: map[FigureKey]map[string]percentile{}, Paths: map[string]string{},
 		byKey: map[result.Key]*result.Sample{}, Measured: map[result.Key]bool{}, taken: map[takenStep]map[int]bool{},
 	}
 	e.Run = Ended(e.Run, rec.Samples)
 	for i := range rec.Samples {
 		s := &rec.Samples[i]
 		e.Measured[result.Key{Contender: s.Contender, Underlay: s.Underlay, Step: s.Step}] = true
-		at := takenStep{GroupOf(s), s.Contender, s.Step}
+		at := takenStep{SetOf(s), s.Contender, s.Step}
 		if e.taken[at] == nil {
 			e.taken[at] = map[int]bool{}
 		}
@@ -134,8 +136,8 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 	e.addMemoryOverhead()
 	e.Pools = pools(e.Valid)
 	e.addPercentiles()
-	e.Groups, e.Places = groups(rec.Samples), e.orderedPlaces()
-	e.Lasting = e.lasting()
+	e.Sets, e.Keys = comparableSets(rec.Samples), e.orderedKeys()
+	e.Autocorrelation = e.autocorrelation()
 	e.Results = e.figureResults()
 	return e
 }
@@ -157,15 +159,15 @@ func Ended(run *result.Run, samples []result.Sample) *result.Run {
 // ValidSample returns the valid sample of a key, or nil.
 func (e *Evidence) ValidSample(key result.Key) *result.Sample { return e.byKey[key] }
 
-// GroupOf returns the group of a sample.
-func GroupOf(s *result.Sample) Group { return Group{s.Kernel, s.Underlay} }
+// SetOf returns the comparable set of a sample.
+func SetOf(s *result.Sample) ComparableSet { return ComparableSet{s.Kernel, s.Underlay} }
 
 // add adds a value. If a round has several values, the first counts.
 func (e *Evidence) add(s *result.Sample, metric string, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) || metric == result.Goodput && v <= 0 {
 		return // the verdict makes such samples invalid; an imported file may hold them
 	}
-	p := Place{GroupOf(s), s.Step, metric}
+	p := FigureKey{SetOf(s), s.Step, metric}
 	if e.Figures[p] == nil {
 		e.Figures[p] = map[string]Series{}
 	}
@@ -179,13 +181,13 @@ func (e *Evidence) add(s *result.Sample, metric string, v float64) {
 
 // TakenRounds is the number of rounds in which a contender took the step, whether its
 // sample is valid or not.
-func (e *Evidence) TakenRounds(g Group, contender, step string) int {
+func (e *Evidence) TakenRounds(g ComparableSet, contender, step string) int {
 	return len(e.taken[takenStep{g, contender, step}])
 }
 
-// takenStep is a contender at a step in a group.
+// takenStep is a contender at a step in a comparable set.
 type takenStep struct {
-	Group
+	ComparableSet
 	contender, step string
 }
 
@@ -197,7 +199,7 @@ const Idle = "idle"
 func (e *Evidence) addMemoryOverhead() {
 	for _, s := range e.Valid {
 		used, measured := s.Metrics[result.MemoryUsed]
-		base, hasBase := e.BaseOfRound(e.Figures[Place{GroupOf(s), s.Step, result.MemoryUsed}][e.Run.Baseline], s.Round)
+		base, hasBase := e.BaseOfRound(e.Figures[FigureKey{SetOf(s), s.Step, result.MemoryUsed}][e.Run.Baseline], s.Round)
 		if s.Workload == Idle && s.Contender != e.Run.Baseline && measured && hasBase {
 			e.add(s, result.MemoryOverhead, used-base)
 		}
@@ -214,11 +216,11 @@ func (e *Evidence) addRetransmits(s *result.Sample) {
 	}
 }
 
-// figureResults makes a result for each contender at each place, ordered by group,
+// figureResults makes a result for each contender and figure, ordered by comparable set,
 // step, metric and contender.
 func (e *Evidence) figureResults() []Result {
 	results := []Result{}
-	for _, p := range e.Places {
+	for _, p := range e.Keys {
 		metric, _ := result.LookupMetric(p.Metric)
 		contenders := e.Figures[p]
 		ranked := e.Ranked(p, contenders)
@@ -235,8 +237,8 @@ func (e *Evidence) figureResults() []Result {
 				Contender: contender, Kernel: p.Kernel, Underlay: p.Underlay,
 				Step: p.Step, Path: e.Paths[p.Step],
 				Metric: p.Metric, Unit: metric.Unit, Better: metric.Better,
-				N: len(s), Of: e.TakenRounds(p.Group, contender, p.Step), Median: e.Headline(p, contender), CI: intervalOf(e, p, contender, e.Opt.Confidence),
-				Confidence: e.Opt.Confidence, Values: s.Values(), Ranked: ranked[contender] != nil, Groups: append([]string{}, ranks[contender].Groups...), Tier: ranks[contender].Tier,
+				N: len(s), Of: e.TakenRounds(p.ComparableSet, contender, p.Step), Median: e.Headline(p, contender), CI: intervalOf(e, p, contender, e.Opt.Confidence),
+				Confidence: e.Opt.Confidence, Values: s.Values(), Ranked: ranked[contender] != nil, Letters: append([]string{}, ranks[contender].Letters...), Tier: ranks[contender].Tier,
 			}
 			if pooled, ok := e.Percentiles[p][contender]; ok {
 				r.N, r.Count = max(r.N, pooled.rounds), pooled.count
@@ -253,9 +255,9 @@ func (e *Evidence) figureResults() []Result {
 	return results
 }
 
-// intervalOf returns the interval of the figure of a contender at a place; nil with too few
+// intervalOf returns the interval of a contender's figure; nil with too few
 // rounds.
-func intervalOf(e *Evidence, at Place, contender string, confidence float64) *Interval {
+func intervalOf(e *Evidence, at FigureKey, contender string, confidence float64) *Interval {
 	if pooled, ok := e.Percentiles[at][contender]; ok {
 		return pooled.interval(confidence)
 	}
@@ -274,14 +276,14 @@ func MedianInterval(values []float64, confidence float64) *Interval {
 	return &Interval{in.Low, in.High}
 }
 
-// orderedPlaces returns the places of all figures: groups by name, steps in the plan's
+// orderedKeys returns the keys of all figures: comparable sets by name, steps in the plan's
 // order and others after them, metrics in the catalogue's order.
-func (e *Evidence) orderedPlaces() []Place {
+func (e *Evidence) orderedKeys() []FigureKey {
 	metrics := map[string]int{}
 	for i, m := range result.Metrics() {
 		metrics[m.Name] = i
 	}
-	return slices.SortedFunc(maps.Keys(e.Figures), func(a, b Place) int {
+	return slices.SortedFunc(maps.Keys(e.Figures), func(a, b FigureKey) int {
 		return cmp.Or(
 			cmp.Compare(a.Kernel, b.Kernel), cmp.Compare(a.Underlay, b.Underlay),
 			e.CompareSteps(a.Step, b.Step), cmp.Compare(metrics[a.Metric], metrics[b.Metric]))

@@ -209,8 +209,8 @@ func TestRanks(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			e := analysis.Collect(&result.Record{Run: result.Run{Plan: result.Plan{Unpaired: tt.unpaired}}}, analysis.Options{}.Complete(&result.Plan{}))
 			got := map[string]string{}
-			for c, rank := range e.Ranks(analysis.Place{}, tt.contenders, tt.better) {
-				got[c] = fmt.Sprintf("%d %s", rank.Tier, strings.Join(rank.Groups, ""))
+			for c, rank := range e.Ranks(analysis.FigureKey{}, tt.contenders, tt.better) {
+				got[c] = fmt.Sprintf("%d %s", rank.Tier, strings.Join(rank.Letters, ""))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("ranks (-want +got):\n%s", diff)
@@ -236,8 +236,8 @@ func TestFalseGroups(t *testing.T) {
 				}
 				contenders[string(rune('a'+c))] = s
 			}
-			for _, rank := range e.Ranks(analysis.Place{}, contenders, "higher") {
-				if rank.Tier > 1 || len(rank.Groups) > 1 {
+			for _, rank := range e.Ranks(analysis.FigureKey{}, contenders, "higher") {
+				if rank.Tier > 1 || len(rank.Letters) > 1 {
 					wrong++
 					break
 				}

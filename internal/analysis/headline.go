@@ -16,7 +16,7 @@ import (
 
 // pool holds the requests of all valid rounds of a contender at a step, by one clock.
 type pool struct {
-	Group
+	ComparableSet
 	Contender, Step, Clock string
 	rounds                 int
 	merged                 *hdrhistogram.Histogram
@@ -27,7 +27,7 @@ type pool struct {
 // samples first appear, clocks by name.
 func pools(valid []*result.Sample) []pool {
 	type key struct {
-		Group
+		ComparableSet
 		Contender, Step, Clock string
 	}
 	var order []key
@@ -35,7 +35,7 @@ func pools(valid []*result.Sample) []pool {
 	requests := map[key]map[int]stat.Requests{}
 	for _, s := range valid {
 		for _, clock := range slices.Sorted(maps.Keys(s.Histograms)) {
-			k := key{GroupOf(s), s.Contender, s.Step, clock}
+			k := key{SetOf(s), s.Contender, s.Step, clock}
 			if rounds[k] == nil {
 				order = append(order, k)
 				requests[k] = map[int]stat.Requests{}
@@ -49,7 +49,7 @@ func pools(valid []*result.Sample) []pool {
 	var list []pool
 	for _, k := range order {
 		if merged := merge(rounds[k]); merged.TotalCount() > 0 {
-			list = append(list, pool{k.Group, k.Contender, k.Step, k.Clock, len(rounds[k]), merged, requests[k]})
+			list = append(list, pool{k.ComparableSet, k.Contender, k.Step, k.Clock, len(rounds[k]), merged, requests[k]})
 		}
 	}
 	return list
@@ -120,7 +120,7 @@ func (p *percentile) roundsBeyond() float64 {
 func (e *Evidence) addPercentiles() {
 	for _, p := range e.Pools {
 		for _, named := range result.Percentiles {
-			at := Place{p.Group, p.Step, p.Clock + "_" + named.Name}
+			at := FigureKey{p.ComparableSet, p.Step, p.Clock + "_" + named.Name}
 			if _, known := result.LookupMetric(at.Metric); !known || !result.EnoughFor(named.Value, p.merged.TotalCount()) {
 				continue
 			}
@@ -144,7 +144,7 @@ func (e *Evidence) addPercentiles() {
 // Headline returns the figure of a contender at a place that reports show: the median of
 // the rounds, or for a percentile that of all rounds' requests together (without
 // histograms: that of a middle round). It is NaN without values.
-func (e *Evidence) Headline(at Place, contender string) float64 {
+func (e *Evidence) Headline(at FigureKey, contender string) float64 {
 	if p, pooled := e.Percentiles[at][contender]; pooled {
 		return p.seconds
 	}

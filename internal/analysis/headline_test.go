@@ -42,7 +42,7 @@ func TestLatencyOfAllRounds(t *testing.T) {
 	p999 := analysistest.Find(t, r, "x", "latency_p99_9")
 	want := analysis.Result{
 		Contender: "x", Step: "dts", Path: "pod", Metric: "latency_p99_9", Unit: "s", Better: "lower",
-		N: 4, Of: 4, Median: 2000e-6, Count: 10000, Confidence: 0.95, Values: []float64{}, VsBaseline: &analysis.Comparison{Ratio: 2, P: analysistest.Share(1), Pairs: 4}, Groups: []string{},
+		N: 4, Of: 4, Median: 2000e-6, Count: 10000, Confidence: 0.95, Values: []float64{}, VsBaseline: &analysis.Comparison{Ratio: 2, P: analysistest.Share(1), Pairs: 4}, Letters: []string{},
 		RoundsBeyond: 1, // the last round made all of them
 	}
 	if diff := cmp.Diff(want, p999, near); diff != "" {

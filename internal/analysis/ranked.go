@@ -10,14 +10,14 @@ import (
 const MaxLoss = 0.10
 
 // Row returns the catalogue's row of the place's metric.
-func (at Place) Row() result.Metric {
+func (at FigureKey) Row() result.Metric {
 	m, _ := result.LookupMetric(at.Metric)
 	return m
 }
 
 // Ranked returns the contenders of a place that may be ranked: those with values of
 // single rounds whose figures describe the path.
-func (e *Evidence) Ranked(at Place, contenders map[string]Series) map[string]Series {
+func (e *Evidence) Ranked(at FigureKey, contenders map[string]Series) map[string]Series {
 	list := map[string]Series{}
 	if row := at.Row(); !row.Has(result.Ranked) || row.Name == result.Rate && e.Pace(at.Step) > 0 || row.Has(result.CPUTime) && e.Aliased(at.Step) {
 		return list
@@ -32,7 +32,7 @@ func (e *Evidence) Ranked(at Place, contenders map[string]Series) map[string]Ser
 
 // Lossy says whether a figure describes the sender and not the path, because too many
 // datagrams were lost, or because the losses of UDP were not counted.
-func (e *Evidence) Lossy(at Place, contender string) bool {
+func (e *Evidence) Lossy(at FigureKey, contender string) bool {
 	row := at.Row()
 	if row.Name != result.Goodput && row.Per == "" {
 		return false

@@ -11,10 +11,10 @@ import (
 
 // Rank is the rank of a contender among the contenders of a place.
 type Rank struct {
-	// Groups are the letters of the contender's groups; "a" is the group of the best
+	// Letters are the letters of the contender's groups; "a" is the group of the best
 	// contender. Contenders that share a letter cannot be told apart. Groups overlap: a
 	// contender between two others can be in the groups of both.
-	Groups []string
+	Letters []string
 	// Tier is for readers of reports without groups. Contenders are taken in the order of
 	// their medians, the best first; one that can be told apart from a member of the
 	// current tier begins the next tier.
@@ -27,9 +27,9 @@ type Rank struct {
 // chance of any false difference is at most alpha. A contender with too few rounds to
 // differ from any other has no rank: a single group of all contenders would look like a
 // finding.
-func (e *Evidence) Ranks(at Place, contenders map[string]Series, better string) map[string]Rank {
+func (e *Evidence) Ranks(at FigureKey, contenders map[string]Series, better string) map[string]Rank {
 	order := e.byMedian(contenders, better)
-	p := e.pairs(order, contenders, e.Lasting[at.Group].Inflation())
+	p := e.pairs(order, contenders, e.Autocorrelation[at.ComparableSet].Inflation())
 	apart := func(i, j int) bool { return p[i][j] <= e.Opt.Alpha }
 	order, apart = onlyTestable(order, p, apart, len(order) == 1 && len(contenders[order[0]]) > 1)
 	ranks := make(map[string]Rank, len(order))
@@ -46,7 +46,7 @@ func (e *Evidence) Ranks(at Place, contenders map[string]Series, better string) 
 	for k, group := range stat.Groups(len(order), apart) {
 		for _, member := range group {
 			r := ranks[order[member]]
-			r.Groups = append(r.Groups, letter(k))
+			r.Letters = append(r.Letters, letter(k))
 			ranks[order[member]] = r
 		}
 	}

@@ -15,24 +15,24 @@ func (e *Facts) Unpaired() bool { return e.Run.Plan.Unpaired }
 // BaseOf returns the place of the baseline's figures for a place. If the plan left the
 // baseline out of the step, because hosts without Services do not have its path, that is
 // the step with the same load from pod to pod.
-func (e *Evidence) BaseOf(at Place) Place {
-	if e.leftOut(at.Step) && len(e.Figures[at][e.Run.Baseline]) == 0 {
+func (e *Evidence) BaseOf(at FigureKey) FigureKey {
+	if e.mayOmitBaseline(at.Step) && len(e.Figures[at][e.Run.Baseline]) == 0 {
 		if direct := e.Direct(at.Step); direct != "" && direct != at.Step {
-			return Place{at.Group, direct, at.Metric}
+			return FigureKey{at.ComparableSet, direct, at.Metric}
 		}
 	}
 	return at
 }
 
-// leftOut says whether the plan may leave the baseline out of the step.
-func (e *Facts) leftOut(step string) bool {
+// mayOmitBaseline says whether the plan may leave out the baseline at the step.
+func (e *Facts) mayOmitBaseline(step string) bool {
 	return e.Unpaired() || !e.Run.Plan.Takes(e.Run.Baseline, step)
 }
 
 // Compare returns the ratio to the baseline with its interval and p value. If no single
 // round has both figures, it is the ratio of the figures of all rounds together. It is nil
 // if no ratio can be formed.
-func (e *Evidence) Compare(at Place, contender string) *Comparison {
+func (e *Evidence) Compare(at FigureKey, contender string) *Comparison {
 	baseAt := e.BaseOf(at)
 	if e.Lossy(baseAt, e.Run.Baseline) {
 		return nil
@@ -44,7 +44,7 @@ func (e *Evidence) Compare(at Place, contender string) *Comparison {
 			if len(values) == 0 || len(base) == 0 {
 				return withStep(at, baseAt, &Comparison{Ratio: pooled.seconds / basePooled.seconds, Pairs: min(pooled.rounds, basePooled.rounds)})
 			}
-		} else if c := pooled.ratioTo(basePooled, e.Opt.Confidence, e.Lasting[at.Group].Inflation()); c != nil {
+		} else if c := pooled.ratioTo(basePooled, e.Opt.Confidence, e.Autocorrelation[at.ComparableSet].Inflation()); c != nil {
 			return withStep(at, baseAt, c)
 		}
 	}
@@ -55,7 +55,7 @@ func (e *Evidence) Compare(at Place, contender string) *Comparison {
 	if e.Unpaired() {
 		return e.shift(base.Values(), values.Values(), at, baseAt)
 	}
-	shift, p := stat.ComparePaired(ratios, e.Opt.Confidence, e.Lasting[at.Group].Inflation())
+	shift, p := stat.ComparePaired(ratios, e.Opt.Confidence, e.Autocorrelation[at.ComparableSet].Inflation())
 	c := bounded(shift)
 	c.Pairs = len(ratios)
 	if len(ratios) > 1 {
@@ -74,7 +74,7 @@ func (c *Comparison) HalfWidth() float64 {
 }
 
 // withStep sets c.Step if the baseline's figures are those of another step.
-func withStep(at, baseAt Place, c *Comparison) *Comparison {
+func withStep(at, baseAt FigureKey, c *Comparison) *Comparison {
 	if baseAt != at {
 		c.Step = baseAt.Step
 	}
@@ -91,7 +91,7 @@ func bounded(s stat.Shift) *Comparison {
 }
 
 // shift compares all rounds of a contender with all of the baseline.
-func (e *Evidence) shift(base, values []float64, at, baseAt Place) *Comparison {
+func (e *Evidence) shift(base, values []float64, at, baseAt FigureKey) *Comparison {
 	c := bounded(stat.RatioShift(base, values, e.Opt.Confidence))
 	c.Pairs = min(len(base), len(values))
 	if len(values) > 1 && len(base) > 1 {
@@ -103,7 +103,7 @@ func (e *Evidence) shift(base, values []float64, at, baseAt Place) *Comparison {
 
 // Ratios returns a contender's ratios to the baseline: within rounds, or of all rounds to
 // all. ok is false if there are none or one of them can't be formed.
-func (e *Evidence) Ratios(at Place, contender string) (ratios []float64, ok bool) {
+func (e *Evidence) Ratios(at FigureKey, contender string) (ratios []float64, ok bool) {
 	values, base := e.Figures[at][contender], e.Figures[e.BaseOf(at)][e.Run.Baseline]
 	if !e.Unpaired() {
 		return stat.Ratios(values, base)
@@ -131,7 +131,7 @@ func (e *Evidence) BaseOfRound(base Series, round int) (v float64, ok bool) {
 
 // ZeroRounds returns the rounds in which the baseline's value is not above 0, so that no
 // ratio can be formed.
-func (e *Evidence) ZeroRounds(at Place, contender string) []int {
+func (e *Evidence) ZeroRounds(at FigureKey, contender string) []int {
 	var rounds []int
 	base := e.Figures[e.BaseOf(at)][e.Run.Baseline]
 	for _, round := range base.Rounds() {

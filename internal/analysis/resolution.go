@@ -14,7 +14,7 @@ const wantedChange = 0.05
 
 // resolution returns the smallest relative difference that the rounds of a figure would
 // show, and how many rounds would show 5 %; see noise.
-func (e *Evidence) resolution(at Place, contender string) (mdd *float64, rounds int) {
+func (e *Evidence) resolution(at FigureKey, contender string) (mdd *float64, rounds int) {
 	sd, n, needs := e.noise(at, contender)
 	return detectable(sd, n, needs)
 }
@@ -41,7 +41,7 @@ func detectable(sd float64, n int, needs func(n int) float64) (mdd *float64, rou
 // their number, and needs, which gives the least difference in standard deviations that n
 // values show. The noise of a contender is that of its ratios to the baseline or, if rounds
 // are not paired, that of both; the baseline's is its own. It is NaN if unknown.
-func (e *Evidence) noise(at Place, contender string) (sd float64, n int, needs func(n int) float64) {
+func (e *Evidence) noise(at FigureKey, contender string) (sd float64, n int, needs func(n int) float64) {
 	values := e.Figures[at][contender].Values()
 	if contender == e.Run.Baseline {
 		return stat.LogDeviation(values), len(values), stat.DetectableRanks
@@ -55,7 +55,7 @@ func (e *Evidence) noise(at Place, contender string) (sd float64, n int, needs f
 		both := math.Hypot(stat.LogDeviation(values), stat.LogDeviation(base)) / math.Sqrt2
 		return both, min(len(values), len(base)), stat.DetectableRanks
 	}
-	return stat.LogDeviation(ratios) * e.Lasting[at.Group].DetectableBy(), len(ratios), stat.DetectablePaired
+	return stat.LogDeviation(ratios) * e.Autocorrelation[at.ComparableSet].DetectableBy(), len(ratios), stat.DetectablePaired
 }
 
 // maxRounds is the largest number of rounds that a report suggests.
@@ -89,7 +89,7 @@ func (e *Evidence) Wanted() *Wanted {
 	rounds, contenders := e.Rounds(), 0
 	sd, series := 0.0, 0 // the noisier of the two main figures
 	have := map[result.Aspect]bool{}
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		aspect := at.Row().Aspect
 		if !e.IsMainMetric(at) || have[aspect] || e.Lossy(e.BaseOf(at), e.Run.Baseline) || len(e.Ranked(at, e.Figures[at])) == 0 {
 			continue
@@ -169,7 +169,7 @@ type Spread struct {
 // Spreads returns the spread of each main figure whose rounds are too few for letters.
 func (e *Evidence) Spreads() []Spread {
 	var list []Spread
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		contenders := e.Ranked(at, e.Figures[at])
 		if !e.IsMainMetric(at) || e.Rounds() >= RoundsForRanks(len(contenders), e.Unpaired(), e.Opt.Alpha) {
 			continue

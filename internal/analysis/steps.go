@@ -139,10 +139,12 @@ func SharedMemory(arena string) bool { return arena == "lab" || arena == "microv
 
 // Datagrams says whether the step's goodput must be read together with its loss, even if
 // the loss is unknown.
-func (e *Evidence) Datagrams(at Place) bool { return e.IsUDP(at.Step) || e.HasMetric(at, result.Loss) }
+func (e *Evidence) Datagrams(at FigureKey) bool {
+	return e.IsUDP(at.Step) || e.HasMetric(at, result.Loss)
+}
 
 // HasMetric says whether any contender has a figure of the metric at the place's step.
-func (e *Evidence) HasMetric(at Place, metric string) bool {
+func (e *Evidence) HasMetric(at FigureKey, metric string) bool {
 	return len(e.Figures[at.With(metric)]) > 0
 }
 

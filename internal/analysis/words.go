@@ -13,8 +13,8 @@ import (
 // This file has the words and lists that findings are made of.
 
 // GroupPrefix returns the group's name for the begin of a sentence; "" if the run has one group.
-func (e *Evidence) GroupPrefix(g Group) string {
-	if len(e.Groups) < 2 {
+func (e *Evidence) GroupPrefix(g ComparableSet) string {
+	if len(e.Sets) < 2 {
 		return ""
 	}
 	return e.GroupName(g) + ": "
@@ -22,18 +22,18 @@ func (e *Evidence) GroupPrefix(g Group) string {
 
 // GroupName returns what distinguishes a group from the others: a kernel or underlay that
 // all groups have is left out.
-func (e *Evidence) GroupName(g Group) string {
+func (e *Evidence) GroupName(g ComparableSet) string {
 	kernel, underlay := g.Kernel, g.Underlay
-	if !slices.ContainsFunc(e.Groups, func(o Group) bool { return o.Kernel != kernel }) {
+	if !slices.ContainsFunc(e.Sets, func(o ComparableSet) bool { return o.Kernel != kernel }) {
 		g.Kernel = ""
 	}
-	if !slices.ContainsFunc(e.Groups, func(o Group) bool { return o.Underlay != underlay }) {
+	if !slices.ContainsFunc(e.Sets, func(o ComparableSet) bool { return o.Underlay != underlay }) {
 		g.Underlay = ""
 	}
 	return g.String()
 }
 
-func (g Group) String() string {
+func (g ComparableSet) String() string {
 	var parts []string
 	if g.Kernel != "" {
 		parts = append(parts, "kernel "+g.Kernel)
@@ -44,13 +44,13 @@ func (g Group) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// groups returns the groups in which samples were taken, by name.
-func groups(samples []result.Sample) []Group {
-	set := map[Group]bool{}
+// comparableSets returns the groups in which samples were taken, by name.
+func comparableSets(samples []result.Sample) []ComparableSet {
+	set := map[ComparableSet]bool{}
 	for i := range samples {
-		set[GroupOf(&samples[i])] = true
+		set[SetOf(&samples[i])] = true
 	}
-	return slices.SortedFunc(maps.Keys(set), func(a, b Group) int {
+	return slices.SortedFunc(maps.Keys(set), func(a, b ComparableSet) int {
 		return cmp.Or(cmp.Compare(a.Kernel, b.Kernel), cmp.Compare(a.Underlay, b.Underlay))
 	})
 }

@@ -154,7 +154,7 @@ func (s *simSlicer) Close(counts func(int) bool) (workload.Outcome, error) {
 // what was planted was found.
 func (m *simulated) selfTest(t *testing.T, change func(*result.Plan)) map[string]bool {
 	t.Helper()
-	bed := selftest.Bed{Baseline: "host", MTU: 1500}
+	bed := selftest.Conditions{Baseline: "host", MTU: 1500}
 	p := &result.Plan{Rounds: 7, Seed: 7, Steps: bed.Steps(), Gaps: bed.Gaps(), Duration: 0.01, Slice: 0.001, Together: 9}
 	p.Contenders = []result.Entry{{ID: "host"}}
 	for _, c := range bed.Contenders(&contender.Contender{}) {

@@ -295,8 +295,8 @@ func (r *Runner) sealSetup(ctx context.Context, up *upContender, begin time.Time
 func (r *Runner) seal(samples ...*result.Sample) error {
 	for _, s := range samples {
 		lists := [][]result.Reason{s.Reasons, s.Notes}
-		if len(s.Spoiled) > 0 { // all spoiled clocks share one list of reasons
-			lists = append(lists, s.Spoiled[0].Reasons)
+		if len(s.DroppedClocks) > 0 { // all spoiled clocks share one list of reasons
+			lists = append(lists, s.DroppedClocks[0].Reasons)
 		}
 		for _, list := range lists {
 			for i := range list {

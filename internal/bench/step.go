@@ -158,7 +158,7 @@ func (r *Runner) conclude(plan *result.Plan, d *stepRun, done stepOutcome) {
 	for _, reason := range result.Judge(s, judged) {
 		invalidate(s, reason.Code, reason.Text)
 	}
-	s.SpoilGenerator(out.Spoiled)
+	s.DropGeneratorClocks(out.ClockFaults)
 }
 
 // ceiling returns the highest goodput that the link allows the sample's contender,

@@ -103,10 +103,10 @@ func outline(t *testing.T, dir string, rec *result.Record) []string {
 	t.Helper()
 	for i := range rec.Samples {
 		s := &rec.Samples[i]
-		for _, spoiled := range s.Spoiled {
+		for _, spoiled := range s.DroppedClocks {
 			maps.Copy(s.Metrics, spoiled.Metrics)
 		}
-		s.Verdict, s.Reasons, s.Spoiled, s.Histograms = result.Valid, nil, nil, nil
+		s.Verdict, s.Reasons, s.DroppedClocks, s.Histograms = result.Valid, nil, nil, nil
 		maps.DeleteFunc(s.Metrics, func(name string, _ float64) bool {
 			return !everywhere(name) || strings.HasPrefix(name, "install_")
 		})

@@ -134,7 +134,7 @@ func columns(rec *result.Record, contender string) map[string][]string {
 			continue
 		}
 		names := slices.Collect(maps.Keys(s.Metrics))
-		for _, spoiled := range s.Spoiled { // measured, though by a load generator that was late
+		for _, spoiled := range s.DroppedClocks { // measured, though by a load generator that was late
 			names = slices.AppendSeq(names, maps.Keys(spoiled.Metrics))
 		}
 		slices.Sort(names)

@@ -26,7 +26,7 @@ func listStudies(cat *run.Catalogue) ([][]string, any, error) {
 	var rows [][]string
 	var values []value
 	for _, s := range cat.Studies {
-		v := value{ID: s.ID, Title: s.Title, By: s.By, Summary: s.Summary, Contenders: cat.OfStudy(s.ID), Figures: s.Published, Tuning: s.Tuning, Versions: s.Versions, Apart: s.Apart}
+		v := value{ID: s.ID, Title: s.Title, By: s.By, Summary: s.Summary, Contenders: cat.OfStudy(s.ID), Figures: s.Published, Tuning: s.Tuning, Versions: s.Versions, Apart: s.Differences}
 		var err error
 		if v.Flags, err = s.Flags(study.Machine, false); err != nil {
 			return nil, nil, err

@@ -134,7 +134,7 @@ func (l Lab) check(p *problems, attachesNothing bool) {
 	}
 	if h := l.Held; h != nil {
 		p.want(h.Version != "" && h.Goodput > 0 && h.CPU > 0 && h.Latency > 0, "lab.held: it has a version, goodput, cpu and latency, each by what factor the lab form differs from the product")
-		p.want(h.Apart() == "" || h.Cause != "", "lab.held.cause: say why the lab form differs from the product by more than a tenth")
+		p.want(h.DescribeDifference() == "" || h.Cause != "", "lab.held.cause: say why the lab form differs from the product by more than a tenth")
 	}
 	for _, piece := range l.Pieces() {
 		p.want(piece.Use != "", "lab: a piece without use")

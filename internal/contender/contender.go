@@ -108,8 +108,8 @@ type Held struct {
 	Unsure  bool    `yaml:"unsure,omitempty"` // the intervals of what differs contain 1, so that nothing was shown
 }
 
-// MaxApart is how far a lab form may be from its product without a stated cause.
-const MaxApart = 0.10
+// MaxDifference is how far a lab form may be from its product without a stated cause.
+const MaxDifference = 0.10
 
 // Against returns the version of the product that the lab form was compared with, or "no".
 func (l *Lab) Against() string {
@@ -119,9 +119,9 @@ func (l *Lab) Against() string {
 	return l.Held.Version
 }
 
-// Apart says which figures are further from the product's than MaxApart, and why; "" is none,
+// DescribeDifference says which figures are further from the product's than MaxApart, and why; "" is none,
 // or none beyond their intervals.
-func (h *Held) Apart() string {
+func (h *Held) DescribeDifference() string {
 	if h == nil || h.Unsure {
 		return ""
 	}
@@ -130,7 +130,7 @@ func (h *Held) Apart() string {
 		name  string
 		value float64
 	}{{"goodput", h.Goodput}, {"CPU per Gbit/s", h.CPU}, {"latency", h.Latency}} {
-		if math.Abs(f.value-1) > MaxApart {
+		if math.Abs(f.value-1) > MaxDifference {
 			figures = append(figures, fmt.Sprintf("%s %.2f times that of the product", f.name, f.value))
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// leastDelay is the least time by which the pods' round trip must exceed the nodes' to be
+// minDelay is the least time by which the pods' round trip must exceed the nodes' to be
 // called a delay, s.
-const leastDelay = 1e-3
+const minDelay = 1e-3
 
 // delay: something holds packets back.
 func delay() Cause {
@@ -53,7 +53,7 @@ func delay() Cause {
 					continue
 				}
 				a.Excluded = fmt.Sprintf("the pods' round trip is %s, the nodes' %s", seconds(pods), seconds(nodes))
-				if pods-nodes < leastDelay || !c.slowRTT(back) || len(a.Claims) > 0 || back {
+				if pods-nodes < minDelay || !c.slowRTT(back) || len(a.Claims) > 0 || back {
 					continue
 				}
 				p := c.locate(back, func(kind string) (bool, bool) {

@@ -149,8 +149,8 @@ func Settings(c *Case) (list []Setting) {
 // maxRatio is the largest ratio of two slices.
 const maxRatio = 1000
 
-// leastEffect is the least by which a setting must move a figure to be a cause.
-const leastEffect = 0.05
+// minEffect is the least by which a setting must move a figure to be a cause.
+const minEffect = 0.05
 
 // Diagnose judges the case by all causes.
 func Diagnose(c *Case) *Verdict { return judge(c, All()) }
@@ -255,7 +255,7 @@ func (x *Claim) prove(trials []Trial) (excluded string) {
 	}
 	if !decided {
 		x.Effect = effect // shown; what it was before
-		if effect.CI != nil && effect.CI[0] > 1-leastEffect && effect.CI[1] < 1+leastEffect {
+		if effect.CI != nil && effect.CI[0] > 1-minEffect && effect.CI[1] < 1+minEffect {
 			return fmt.Sprintf("%s at %s was changed and changed back: %s is %.2f times (%.2f to %.2f)", t.What, t.Node, effect.Metric, effect.Ratio, effect.CI[0], effect.CI[1])
 		}
 		return ""
@@ -281,7 +281,7 @@ func (t *Trial) effect() (first *Effect, decided bool) {
 		if s.Bounded() {
 			e.CI = &[2]float64{s.Low, s.High}
 		}
-		better := e.CI != nil && (f.Lower && e.CI[1] < 1-leastEffect || !f.Lower && e.CI[0] > 1+leastEffect)
+		better := e.CI != nil && (f.Lower && e.CI[1] < 1-minEffect || !f.Lower && e.CI[0] > 1+minEffect)
 		if better {
 			return e, true
 		}

@@ -32,7 +32,7 @@ func hostToo() Cause {
 				for _, f := range []struct{ probe, figure, what string }{
 					{Bulk, Retransmits, "segments sent again between the nodes"}, {Small, Loss, "small datagrams lost between the nodes"}, {Large, Loss, "large datagrams lost between the nodes"},
 				} {
-					if share, ok := c.figure(Host, back, f.probe, f.figure); ok && share >= leastLoss {
+					if share, ok := c.figure(Host, back, f.probe, f.figure); ok && share >= minLoss {
 						e = append(e, Evidence{f.what, percent(share), at})
 					}
 				}

@@ -9,7 +9,7 @@ import (
 
 // What counts as a symptom.
 const (
-	leastLoss  = 0.005 // share of segments or datagrams
+	minLoss    = 0.005 // share of segments or datagrams
 	shortOfCap = 0.85  // of the rate that bulk was held to
 )
 
@@ -89,7 +89,7 @@ func (c *Case) suffers() bool {
 	for _, back := range directions {
 		own, _ := c.figure(Host, back, RTT, P50)
 		share, _ := c.lost(Host, back)
-		if own > slowHost || share > leastLoss || c.slowConnect(PodPod, back) {
+		if own > slowHost || share > minLoss || c.slowConnect(PodPod, back) {
 			return true
 		}
 	}

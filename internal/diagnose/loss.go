@@ -13,9 +13,9 @@ func loss() Cause {
 			var a Answer
 			for _, back := range directions {
 				small, hasSmall := c.figure(PodPod, back, Small, Loss)
-				if hasSmall && small >= leastLoss {
+				if hasSmall && small >= minLoss {
 					a.Claims = append(a.Claims, losing(c, back, small))
-				} else if host, ok := c.figure(Host, back, Small, Loss); ok && host >= leastLoss {
+				} else if host, ok := c.figure(Host, back, Small, Loss); ok && host >= minLoss {
 					a.Claims = append(a.Claims, losing(c, back, host))
 				}
 				if len(a.Claims) == 0 {
@@ -23,7 +23,7 @@ func loss() Cause {
 				}
 			}
 			if _, ok := c.figure(PodPod, false, Small, Loss); ok {
-				a.Excluded = "no more than " + percent(leastLoss) + " of small datagrams is lost, either way"
+				a.Excluded = "no more than " + percent(minLoss) + " of small datagrams is lost, either way"
 			}
 			return a
 		},
@@ -33,7 +33,7 @@ func loss() Cause {
 func losing(c *Case, back bool, share float64) Claim {
 	p := c.locate(back, func(kind string) (bool, bool) {
 		v, ok := c.figure(kind, back, Small, Loss)
-		return v >= max(leastLoss/2, share/4), ok
+		return v >= max(minLoss/2, share/4), ok
 	})
 	x := Claim{State: Supported, Node: p.node, Direction: c.direction(back), Explains: 0.8, underlay: p.underlay,
 		Text:     fmt.Sprintf("%s of the packets is lost %s", percent(share), c.of(p, back)),

@@ -23,7 +23,7 @@ func qdiscDrops() Cause {
 					}
 					a.Excluded = "no queue of the path dropped a packet"
 					drops, packets := after.Drops-s.Qdiscs[k].Drops, after.Packets-s.Qdiscs[k].Packets
-					if drops < 10 || drops < leastLoss*packets {
+					if drops < 10 || drops < minLoss*packets {
 						continue
 					}
 					a.Claims = append(a.Claims, Claim{State: Supported, Node: s.Node, Device: after.Device, Explains: 0.6, underlay: true,

@@ -27,15 +27,15 @@ func segmentsLost() Cause {
 					continue
 				}
 				answers, _ := c.figure(PodPod, !back, Small, Loss)
-				if c.stalls(PodPod, back) && small < leastLoss && large < leastLoss { // TCP got nowhere, so that little was sent again
+				if c.stalls(PodPod, back) && small < minLoss && large < minLoss { // TCP got nowhere, so that little was sent again
 					again = 1
 				}
-				if again < 4*leastLoss || answers >= leastLoss || !hasLarge || large >= again/4 || small >= again/4 || host >= again/4 {
+				if again < 4*minLoss || answers >= minLoss || !hasLarge || large >= again/4 || small >= again/4 || host >= again/4 {
 					continue
 				}
 				p := c.locate(back, func(kind string) (bool, bool) {
 					v, ok := c.figure(kind, back, Bulk, Retransmits)
-					return v >= max(2*leastLoss, min(again, 0.15)/4) || c.stalls(kind, back), ok
+					return v >= max(2*minLoss, min(again, 0.15)/4) || c.stalls(kind, back), ok
 				})
 				x := Claim{State: Supported, Node: p.node, Direction: c.direction(back), Explains: 0.9,
 					Text: fmt.Sprintf("segments larger than the MTU are lost %s, small packets are not; the nodes' own traffic is unharmed", c.of(p, back)),

@@ -28,7 +28,7 @@ func softnetDrops() Cause {
 						share = max(share, lost)
 					}
 				}
-				if share < leastLoss && dropped < leastLoss*processed {
+				if share < minLoss && dropped < minLoss*processed {
 					a.Excluded = fmt.Sprintf("a CPU's backlog overflowed %s times, and no path lost what it costs to feel", count(dropped))
 					continue
 				}

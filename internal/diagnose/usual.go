@@ -73,7 +73,7 @@ func (c *Case) usual() (bool, string) {
 			within = within && !c.slowBulk(back)
 			parts = append(parts, fmt.Sprintf("%.2g× their goodput", r))
 		}
-		if share, ok := c.lost(PodPod, back); ok && share > leastLoss {
+		if share, ok := c.lost(PodPod, back); ok && share > minLoss {
 			within = false
 		}
 		if len(parts) > 0 {

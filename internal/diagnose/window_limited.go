@@ -34,7 +34,7 @@ func windowLimited() Cause {
 					buffer := c.snapshot(w.pod).Sysctls[w.key]
 					usual := c.snapshot(c.nodeOf(w.pod)).Sysctls[w.key]
 					differs := usual != "" && buffer != "" && largest(buffer) < largest(usual)/2
-					if lost, _ := c.lost(PodPod, back); lost >= leastLoss { // the sender waits for what was lost
+					if lost, _ := c.lost(PodPod, back); lost >= minLoss { // the sender waits for what was lost
 						continue
 					}
 					if share < windowShare || host >= share/2 || !differs && !c.slowBulk(back) {

@@ -107,11 +107,11 @@ func replaceMode(f Folder, name string, mode fs.FileMode, write func(io.Writer) 
 	if err := writeMode(f, name+Pending, mode, write); err != nil {
 		return errors.Join(err, discard(f, name+Pending))
 	}
-	return Take(f, name)
+	return Commit(f, name)
 }
 
-// Take gives the synced file name+Pending its name.
-func Take(f Folder, name string) error {
+// Commit gives the synced file name+Pending its name.
+func Commit(f Folder, name string) error {
 	if err := f.Rename(name+Pending, name); err != nil {
 		return errors.Join(fmt.Errorf("write %s: %w", name, err), discard(f, name+Pending))
 	}

@@ -28,9 +28,9 @@ func Foreground(ctx context.Context, c Command) (Process, error) {
 	}, func(cmd *exec.Cmd) error { return cmd.Start() })
 }
 
-// Apart starts c on this machine in a session of its own: neither a signal to the caller's
+// StartDetached starts c on this machine in a session of its own: neither a signal to the caller's
 // group or terminal nor the end of the caller ends it.
-func Apart(c Command) (Process, error) {
+func StartDetached(c Command) (Process, error) {
 	return StartWith(context.Background(), c, func(cmd *exec.Cmd) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	}, func(cmd *exec.Cmd) error { return cmd.Start() })

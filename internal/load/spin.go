@@ -13,7 +13,7 @@ type spin struct {
 
 const (
 	usualStep = 1.02 // factor of one step of the median
-	mostUsual = 2    // the most that a poll counts as waiting, in medians
+	maxUsual  = 2    // the most that a poll counts as waiting, in medians
 )
 
 // add counts a poll that took ns nanoseconds and found no event.
@@ -27,5 +27,5 @@ func (s *spin) add(ns int64) {
 	default:
 		s.usual /= usualStep
 	}
-	s.total += time.Duration(min(took, mostUsual*s.usual))
+	s.total += time.Duration(min(took, maxUsual*s.usual))
 }

@@ -255,7 +255,7 @@ func (o *output) replaceTarget() error {
 	if o.target.folder == nil {
 		return nil
 	}
-	return disk.Take(o.target.folder, o.target.name)
+	return disk.Commit(o.target.folder, o.target.name)
 }
 
 // cut truncates the file after the last part that leaves room on the disk for the line

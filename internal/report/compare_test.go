@@ -196,7 +196,7 @@ func TestRecommendGolden(t *testing.T) {
 	apart := *r
 	other := *r
 	other.Underlay, other.Ranked, other.Firmness = "vpc", r.Ranked[:1], analysis.Alone
-	apart.Apart = []analysis.Recommendation{other}
+	apart.Others = []analysis.Recommendation{other}
 	few := *r
 	few.Ranked = slices.Clone(r.Ranked)
 	for i := range few.Ranked {

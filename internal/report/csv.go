@@ -60,7 +60,7 @@ func writeCSVRows(w io.Writer, r *analysis.Report) error {
 		if res.RoundsFor5 > 0 {
 			fields[len(fields)-1] = strconv.Itoa(res.RoundsFor5)
 		}
-		fields = append(fields, strconv.FormatBool(res.Ranked), strconv.FormatBool(r.Run.Environment.Emulated()), quote(strings.Join(res.Groups, "")))
+		fields = append(fields, strconv.FormatBool(res.Ranked), strconv.FormatBool(r.Run.Environment.Emulated()), quote(strings.Join(res.Letters, "")))
 		bw.WriteString(strings.Join(fields, ",") + "\n")
 	}
 	return bw.Flush()

@@ -32,7 +32,7 @@ var pageScript string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"value": layout.Value, "interval": layout.Interval, "comparison": layout.Comparison, "standing": layout.Standing, "letters": layout.Letters,
-	"place": func(f analysis.Finding) string { return f.Place() }, "describe": layout.Describe, "plural": unit.Plural, "join": strings.Join, "label": layout.MetricLabel, "publishedRatio": layout.PublishedRatio,
+	"place": func(f analysis.Finding) string { return f.Where() }, "describe": layout.Describe, "plural": unit.Plural, "join": strings.Join, "label": layout.MetricLabel, "publishedRatio": layout.PublishedRatio,
 	"ours": func(f analysis.PublishedFigure) string { return layout.Comparison(&f.Ours) },
 }).Parse(pageSource))
 

@@ -29,7 +29,7 @@ func TestKernelsApart(t *testing.T) {
 		r.Efficiency = append(r.Efficiency, e)
 	}
 	r.Plan.Contenders = append(r.Plan.Contenders, result.Entry{ID: "newer", Underlay: "switch"})
-	r.Recommendation.Apart = []analysis.Recommendation{{Kernel: "6.19", Underlay: "switch", Ranked: []analysis.Choice{{Contender: "newer"}}}}
+	r.Recommendation.Others = []analysis.Recommendation{{Kernel: "6.19", Underlay: "switch", Ranked: []analysis.Choice{{Contender: "newer"}}}}
 
 	v := &sheet{layout.New(r)}
 	var titles []string

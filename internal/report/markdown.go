@@ -49,7 +49,7 @@ func writeMarkdown(w io.Writer, r *analysis.Report, _ Options) error {
 			if f.Excluded {
 				what += " (not ranked)"
 			}
-			fmt.Fprintf(bw, "| %s | %s | %s | %s |\n", md(f.Severity), md(f.Place()), what, md(f.Next))
+			fmt.Fprintf(bw, "| %s | %s | %s | %s |\n", md(f.Severity), md(f.Where()), what, md(f.Next))
 		}
 		bw.WriteString("\n")
 	}

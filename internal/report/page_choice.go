@@ -107,12 +107,12 @@ func (v *sheet) choice() *choice {
 	if len(rec.Ranked) > 0 {
 		c.Legend = layout.RecommendLegend(rec)
 	}
-	for i, list := range append([]analysis.Recommendation{*rec}, rec.Apart...) {
+	for i, list := range append([]analysis.Recommendation{*rec}, rec.Others...) {
 		if len(list.Ranked) == 0 {
 			continue
 		}
 		l := v.choiceList(&list, colors, fmt.Sprintf("chart-score-%d", i+1))
-		if len(rec.Apart) > 0 {
+		if len(rec.Others) > 0 {
 			l.Title = layout.ListTitle(&list)
 		}
 		if i > 0 {

@@ -44,8 +44,8 @@ func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) er
 	}
 	t.Wrap("", "needed: "+layout.Asked(r)+"; run "+text.SafeLine(r.Run), terminal.Dim)
 	t.Line("")
-	for i, list := range append([]analysis.Recommendation{*r}, r.Apart...) {
-		if len(r.Apart) > 0 {
+	for i, list := range append([]analysis.Recommendation{*r}, r.Others...) {
+		if len(r.Others) > 0 {
 			t.Wrap("", text.SafeLine(layout.ListTitle(&list)), terminal.Bold)
 		}
 		if i > 0 {
@@ -144,8 +144,8 @@ func writeRecommendMarkdown(w io.Writer, r *analysis.Recommendation) error {
 		fmt.Fprintf(bw, "**%s**\n\n", md(s))
 	}
 	fmt.Fprintf(bw, "Needed: %s. Run %s.\n\n", md(layout.Asked(r)), md(r.Run))
-	for _, list := range append([]analysis.Recommendation{*r}, r.Apart...) {
-		if len(r.Apart) > 0 {
+	for _, list := range append([]analysis.Recommendation{*r}, r.Others...) {
+		if len(r.Others) > 0 {
 			fmt.Fprintf(bw, "**%s**\n\n", md(layout.ListTitle(&list)))
 		}
 		if len(list.Ranked) == 0 {

@@ -29,9 +29,9 @@ func add(r *analysis.Report, step, path, metric string, rounds int, contenders [
 		if rounds < 4 {
 			res.Tier = 0 // as few tell nobody apart
 		}
-		res.Groups = []string{}
+		res.Letters = []string{}
 		if res.Tier > 0 {
-			res.Groups = append(res.Groups, string(rune('a'+res.Tier-1)))
+			res.Letters = append(res.Letters, string(rune('a'+res.Tier-1)))
 		}
 		for round := range rounds {
 			res.Values = append(res.Values, round4(medians[i]*(1+(noise[(round+i)%len(noise)]-1)*float64(1+i%3))))
@@ -123,7 +123,7 @@ func sample(rounds int) *analysis.Report {
 		}
 		res.Count = 30000 * int64(rounds)
 		if res.Metric == "latency_p99_9" && rounds == 6 { // as if no single round carried it
-			res.Values, res.CI, res.Groups, res.Tier = []float64{}, nil, []string{}, 0
+			res.Values, res.CI, res.Letters, res.Tier = []float64{}, nil, []string{}, 0
 			if res.VsBaseline != nil {
 				res.VsBaseline = &analysis.Comparison{Ratio: res.VsBaseline.Ratio}
 			}

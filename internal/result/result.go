@@ -195,17 +195,17 @@ func (s *Step) Load() (string, error) {
 
 // ContenderInfo is what a reader of the run must know of a contender.
 type ContenderInfo struct {
-	ID         string     `json:"id"`
-	Product    string     `json:"product"`
-	Version    string     `json:"version,omitempty"`
-	Summary    string     `json:"summary"`
-	Datapath   string     `json:"datapath,omitempty"` // attach and transport, in the arena's words
-	Overhead   unit.Bytes `json:"overhead_bytes"`     // of the encapsulation, per packet
-	Own        []string   `json:"own_programs,omitempty"`
-	Reproduced []string   `json:"reproduced,omitempty"`
-	Apart      string     `json:"apart,omitempty"`  // how the lab form differs from its product, and why
-	Held       string     `json:"held,omitempty"`   // version of the product that the lab form was compared with; "no": never; "": not known, or no lab form
-	SHA256     string     `json:"sha256,omitempty"` // of its file in the catalogue, hexadecimal; "" has none
+	ID          string     `json:"id"`
+	Product     string     `json:"product"`
+	Version     string     `json:"version,omitempty"`
+	Summary     string     `json:"summary"`
+	Datapath    string     `json:"datapath,omitempty"` // attach and transport, in the arena's words
+	Overhead    unit.Bytes `json:"overhead_bytes"`     // of the encapsulation, per packet
+	Own         []string   `json:"own_programs,omitempty"`
+	Reproduced  []string   `json:"reproduced,omitempty"`
+	FormDiffers string     `json:"apart,omitempty"`  // how the lab form differs from its product, and why
+	Held        string     `json:"held,omitempty"`   // version of the product that the lab form was compared with; "no": never; "": not known, or no lab form
+	SHA256      string     `json:"sha256,omitempty"` // of its file in the catalogue, hexadecimal; "" has none
 }
 
 // Unsupported is a contender of the catalogue that could not run, or with Step set a
@@ -232,25 +232,25 @@ func (e Environment) Emulated() bool { return e[EmulatedKey] == "true" }
 // Sample is one line of samples.jsonl: the values that one step gave for one
 // contender in one round, with its verdict. It is never changed once sealed.
 type Sample struct {
-	Schema    string             `json:"schema"`
-	Contender string             `json:"contender"`
-	Kernel    string             `json:"kernel"`
-	Underlay  string             `json:"underlay"`
-	Round     int                `json:"round"` // from 1
-	Order     int                `json:"order"` // position in the run, from 1
-	Step      string             `json:"step"`
-	Workload  string             `json:"workload"`
-	Path      string             `json:"path"`
-	Started   time.Time          `json:"started"`
-	Elapsed   unit.Seconds       `json:"elapsed"` // of the measured window
-	Verdict   Verdict            `json:"verdict"`
-	Reasons   []Reason           `json:"reasons,omitempty"` // why it is invalid
-	Notes     []Reason           `json:"notes,omitempty"`
-	Metrics   map[string]float64 `json:"metrics"`
-	Spoiled   []Spoiled          `json:"spoiled,omitempty"` // clocks whose figures were taken out of Metrics
-	Slices    *Slices            `json:"slices,omitempty"`  // nil: the sample was measured at once
-	Raw       string             `json:"raw,omitempty"`     // folder, relative to the run directory
-	Tool      string             `json:"tool,omitempty"`    // Tool.String of the program that took the sample, if it differs from Run.Tool
+	Schema        string             `json:"schema"`
+	Contender     string             `json:"contender"`
+	Kernel        string             `json:"kernel"`
+	Underlay      string             `json:"underlay"`
+	Round         int                `json:"round"` // from 1
+	Order         int                `json:"order"` // position in the run, from 1
+	Step          string             `json:"step"`
+	Workload      string             `json:"workload"`
+	Path          string             `json:"path"`
+	Started       time.Time          `json:"started"`
+	Elapsed       unit.Seconds       `json:"elapsed"` // of the measured window
+	Verdict       Verdict            `json:"verdict"`
+	Reasons       []Reason           `json:"reasons,omitempty"` // why it is invalid
+	Notes         []Reason           `json:"notes,omitempty"`
+	Metrics       map[string]float64 `json:"metrics"`
+	DroppedClocks []DroppedClock     `json:"spoiled,omitempty"` // clocks whose figures were taken out of Metrics
+	Slices        *Slices            `json:"slices,omitempty"`  // nil: the sample was measured at once
+	Raw           string             `json:"raw,omitempty"`     // folder, relative to the run directory
+	Tool          string             `json:"tool,omitempty"`    // Tool.String of the program that took the sample, if it differs from Run.Tool
 	// HistogramFiles are file names in the raw folder by clock: HdrHistogram V2, nanoseconds.
 	HistogramFiles map[string]string `json:"histograms,omitempty"`
 

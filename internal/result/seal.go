@@ -98,8 +98,8 @@ func dropNotFinite(s *Sample) {
 		}
 	}
 	s.Metrics = metrics
-	for i := range s.Spoiled {
-		maps.DeleteFunc(s.Spoiled[i].Metrics, func(_ string, v float64) bool { return !finite(v) })
+	for i := range s.DroppedClocks {
+		maps.DeleteFunc(s.DroppedClocks[i].Metrics, func(_ string, v float64) bool { return !finite(v) })
 	}
 	if !finite(float64(s.Elapsed)) {
 		s.Elapsed = unit.Seconds(0)

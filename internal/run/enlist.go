@@ -103,8 +103,8 @@ func (m *Session) enlist(ctx context.Context, a arena.Arena, run *result.Run) er
 // The shortest slice that can be asked for, and the shortest load before each slice that does
 // not count.
 const (
-	leastSlice = 20 * time.Millisecond
-	leastLead  = 50 * time.Millisecond
+	minSlice = 20 * time.Millisecond
+	minLead  = 50 * time.Millisecond
 )
 
 // planSlices plans that all contenders are up at the same time and take slices in
@@ -129,7 +129,7 @@ func (m *Session) planSlices(a arena.Arena, p *result.Plan, baselines int) {
 		p.Duration, p.Warmup = m.Alone.Duration, m.Alone.Warmup
 		return
 	}
-	p.Together, p.Lead = room, max(unit.Seconds(leastLead.Seconds()), p.Slice/2)
+	p.Together, p.Lead = room, max(unit.Seconds(minLead.Seconds()), p.Slice/2)
 }
 
 // findGaps adds to the plan's gaps the steps whose path a contender lacks.

@@ -36,7 +36,7 @@ type Kind struct {
 	MaxRate string
 
 	venue    func(f *Request) (Venue, error)
-	selfTest func(f *Request) selftest.Bed
+	selfTest func(f *Request) selftest.Conditions
 	made     []string // the arenas in a plan that --arena of this name resumes without a word
 	older    []string // arenas whose flags a plan of an earlier version may remember, too
 }

@@ -126,11 +126,11 @@ func equip(venue Venue, steps []result.Step) error {
 // The shortest windows and warm-ups of runs in which building a round takes longer than
 // its loads.
 const (
-	leastWindow = time.Second
-	leastWarmup = 300 * time.Millisecond
+	minWindow = time.Second
+	minWarmup = 300 * time.Millisecond
 )
 
-// lengthened returns the plan's window and warm-up, at least leastWindow and leastWarmup
+// lengthened returns the plan's window and warm-up, at least minWindow and minWarmup
 // unless the user has chosen them. It is for rounds that take seconds to build, and for
 // contenders that take no turns.
 func (f *Request) lengthened(p *result.Plan) (duration, warmup unit.Seconds) {
@@ -139,10 +139,10 @@ func (f *Request) lengthened(p *result.Plan) (duration, warmup unit.Seconds) {
 		return duration, warmup
 	}
 	if !f.Given["duration"] {
-		duration = max(duration, unit.Seconds(leastWindow.Seconds()))
+		duration = max(duration, unit.Seconds(minWindow.Seconds()))
 	}
 	if !f.Given["warmup"] {
-		warmup = max(warmup, unit.Seconds(leastWarmup.Seconds()))
+		warmup = max(warmup, unit.Seconds(minWarmup.Seconds()))
 	}
 	return duration, warmup
 }

@@ -108,8 +108,8 @@ func (f *Request) Check() error {
 		return exit.Usage("--warmup %v: too small; give 0 or more", f.Warmup)
 	case f.MaxTime < 0:
 		return exit.Usage("--max-time %v: too small; give a positive time, or 0 for no limit", f.MaxTime)
-	case f.Slice != 0 && f.Slice < leastSlice:
-		return exit.Usage("--slice %v: too small; give %v or more, or 0 for none", f.Slice, leastSlice)
+	case f.Slice != 0 && f.Slice < minSlice:
+		return exit.Usage("--slice %v: too small; give %v or more, or 0 for none", f.Slice, minSlice)
 	}
 	if f.Resume != "" {
 		return f.refuseChanges()

@@ -31,7 +31,7 @@ const (
 // SelfTestTask is a self-test as it crosses to the process that measures.
 type SelfTestTask struct {
 	Measurement
-	Bed selftest.Bed
+	Conditions selftest.Conditions
 }
 
 // SelfTest plants known truths in the request's venue and measures them; while a lab runs,
@@ -50,7 +50,7 @@ func SelfTest(ctx context.Context, f *Request) (*selftest.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	bed, err := SelfTestVerb().In(ctx, f, task)
+	conditions, err := SelfTestVerb().In(ctx, f, task)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func SelfTest(ctx context.Context, f *Request) (*selftest.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := bed.Judge(rec, report.Assemble(f.Out, rec, analysis.Options{}))
+	found := conditions.Judge(rec, report.Assemble(f.Out, rec, analysis.Options{}))
 	if f.keepsSelfTest() && f.Rounds >= SelfTestRounds {
 		dir, err := tune.StateDir()
 		if err == nil {
@@ -77,21 +77,21 @@ func SelfTest(ctx context.Context, f *Request) (*selftest.Result, error) {
 	return &found, err
 }
 
-// SelfTestVerb measures what is planted. Its answer is the bed on which that was done.
-func SelfTestVerb() Verb[SelfTestTask, selftest.Bed] {
-	return Verb[SelfTestTask, selftest.Bed]{
+// SelfTestVerb measures what is planted. Its answer is the conditions under which that was done.
+func SelfTestVerb() Verb[SelfTestTask, selftest.Conditions] {
+	return Verb[SelfTestTask, selftest.Conditions]{
 		Name: "selftest",
-		Do: func(ctx context.Context, in *Inside, task SelfTestTask) (selftest.Bed, error) {
-			bed := in.bed(task.Bed)
+		Do: func(ctx context.Context, in *Inside, task SelfTestTask) (selftest.Conditions, error) {
+			conditions := in.conditions(task.Conditions)
 			s, err := in.Session(task.Measurement)
 			if err != nil {
-				return bed, err
+				return conditions, err
 			}
-			base, err := s.Catalogue.Contender(bed.Baseline)
+			base, err := s.Catalogue.Contender(conditions.Baseline)
 			if err != nil {
-				return bed, err
+				return conditions, err
 			}
-			for _, c := range bed.Contenders(base) {
+			for _, c := range conditions.Contenders(base) {
 				s.Catalogue.Contenders = append(s.Catalogue.Contenders, c)
 				s.Wanted = append(s.Wanted, c.ID)
 			}
@@ -99,16 +99,16 @@ func SelfTestVerb() Verb[SelfTestTask, selftest.Bed] {
 			if in.Venue.Traits().ThisMachine {
 				known = nil
 			}
-			s.Wrap = func(a arena.Arena) (arena.Arena, error) { return selftest.Plant(a, bed, known), nil }
+			s.Wrap = func(a arena.Arena) (arena.Arena, error) { return selftest.Plant(a, conditions, known), nil }
 			p := &s.Plan
-			p.Suite, p.Steps, p.Gaps = "selftest", bed.Steps(), bed.Gaps()
-			p.Duration, p.Warmup = unit.Seconds(bed.Window().Seconds()), unit.Seconds(selfTestWarmup.Seconds())
+			p.Suite, p.Steps, p.Gaps = "selftest", conditions.Steps(), conditions.Gaps()
+			p.Duration, p.Warmup = unit.Seconds(conditions.Window().Seconds()), unit.Seconds(selfTestWarmup.Seconds())
 			s.Alone.Duration, s.Alone.Warmup = p.Duration, p.Warmup
-			return bed, s.Run(ctx)
+			return conditions, s.Run(ctx)
 		},
 		Beside: func(in *Inside, task SelfTestTask) func() {
 			busy := selfTestBusy
-			if in.bed(task.Bed).LongTurns { // a cycle takes seconds, and some should be without the neighbour
+			if in.conditions(task.Conditions).LongTurns { // a cycle takes seconds, and some should be without the neighbour
 				busy *= 10
 			}
 			return selftest.Neighbour(max(1, runtime.NumCPU()/2), 1, busy)
@@ -116,8 +116,8 @@ func SelfTestVerb() Verb[SelfTestTask, selftest.Bed] {
 	}
 }
 
-// bed returns the bed as it is in this process's guest, if that has an emulated CPU.
-func (in *Inside) bed(b selftest.Bed) selftest.Bed {
+// conditions returns the conditions as it is in this process's guest, if that has an emulated CPU.
+func (in *Inside) conditions(b selftest.Conditions) selftest.Conditions {
 	if in.Guest != nil && in.Guest.Emulated {
 		b.Emulated, b.LongTurns = true, true
 	}
@@ -125,19 +125,19 @@ func (in *Inside) bed(b selftest.Bed) selftest.Bed {
 }
 
 // bedInLab is where a lab's self-test plants its truths.
-func bedInLab(f *Request) selftest.Bed {
-	bed := selftest.Bed{Baseline: "host"}
-	bed.MTU, _ = strconv.Atoi(f.MTU)
-	return bed
+func bedInLab(f *Request) selftest.Conditions {
+	conditions := selftest.Conditions{Baseline: "host"}
+	conditions.MTU, _ = strconv.Atoi(f.MTU)
+	return conditions
 }
 
 // bedInCluster is where a cluster's self-test plants its truths.
-func bedInCluster(f *Request) selftest.Bed {
-	bed := selftest.Bed{Baseline: ThisCluster, NoNeighbour: "what else runs on a cluster's nodes is not watched", LongTurns: true}
+func bedInCluster(f *Request) selftest.Conditions {
+	conditions := selftest.Conditions{Baseline: ThisCluster, NoNeighbour: "what else runs on a cluster's nodes is not watched", LongTurns: true}
 	if !f.Cluster.Privileged {
-		bed.NoFaults = "pods may not change their own network; give them that right with --privileged"
+		conditions.NoFaults = "pods may not change their own network; give them that right with --privileged"
 	}
-	return bed
+	return conditions
 }
 
 // keepsSelfTest says whether the result of a self-test is one of this machine and kernel.
@@ -170,8 +170,8 @@ func (f *Request) selfTest() (task SelfTestTask, err error) {
 	if err != nil {
 		return task, err
 	}
-	bed := kind.selfTest(f)
-	f.Contenders, f.Baseline, f.Checks = bed.Baseline, bed.Baseline, "mtu"
+	conditions := kind.selfTest(f)
+	f.Contenders, f.Baseline, f.Checks = conditions.Baseline, conditions.Baseline, "mtu"
 	f.ForSelfTest = true
 	if err := f.Check(); err != nil {
 		return task, err
@@ -184,5 +184,5 @@ func (f *Request) selfTest() (task SelfTestTask, err error) {
 	p.Rounds, p.Until, p.MaxTime = f.Rounds, 0, 0
 	p.Settings["selftest"] = "yes" // an unknown setting: the run can't be resumed as an ordinary run
 	j.End = f.end(p)
-	return SelfTestTask{Measurement: j.Measurement, Bed: bed}, nil
+	return SelfTestTask{Measurement: j.Measurement, Conditions: conditions}, nil
 }

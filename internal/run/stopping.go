@@ -16,8 +16,8 @@ import (
 	"github.com/cnibench/cnibench/internal/workload"
 )
 
-// mostRounds limits the rounds of a run that ends when its figures are exact enough.
-const mostRounds = 60
+// maxRounds limits the rounds of a run that ends when its figures are exact enough.
+const maxRounds = 60
 
 // setEnd puts into the plan when the run ends: after the rounds that were asked for,
 // or when its figures are exact enough or its time is over.
@@ -36,7 +36,7 @@ func (f *Request) setEnd(p *result.Plan, s *suite.Suite) {
 	case f.Given["rounds"]:
 		p.Rounds = f.Rounds
 	case p.Until > 0 || p.MaxTime > 0:
-		p.Rounds = mostRounds
+		p.Rounds = maxRounds
 	}
 }
 
@@ -180,7 +180,7 @@ func (s *stopping) enough(round int, searched time.Duration) bool {
 			// The width of an interval falls with the square root of the rounds.
 			need := int(math.Ceil(float64(round) * (math.Pow(widest.half/s.Until, 2) - 1)))
 			forecast := fmt.Sprintf("would take some %d more rounds, %s", need, (time.Duration(need) * next).Round(time.Second))
-			if need > mostRounds {
+			if need > maxRounds {
 				if s.outOfReach {
 					break
 				}

@@ -20,8 +20,8 @@ import (
 // somebody else may have made it.
 const trustedFile = "executed.json"
 
-// mostTrusted is how many digests are kept, the newest.
-const mostTrusted = 1000
+// maxTrusted is how many digests are kept, the newest.
+const maxTrusted = 1000
 
 // executed returns what a run with these settings executes, by flag: the image of a
 // cluster's pods and the text of a CNI configuration.
@@ -62,7 +62,7 @@ func remember(dir string, settings map[string]string) error {
 	if len(known) == before {
 		return nil
 	}
-	data, err := json.Marshal(known[max(0, len(known)-mostTrusted):])
+	data, err := json.Marshal(known[max(0, len(known)-maxTrusted):])
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func (p *labVenue) Equip(programs []string) error {
 func (p *labVenue) Describe(c *contender.Contender) result.ContenderInfo {
 	info := result.ContenderInfo{
 		ID: c.ID, Product: c.Product, Version: c.Version, Summary: c.Summary, Overhead: c.Datapath.Overhead,
-		Own: c.Lab.Own, Reproduced: c.Lab.Reproduced, Apart: c.Lab.Held.Apart(), Held: c.Lab.Against(), SHA256: c.SHA256,
+		Own: c.Lab.Own, Reproduced: c.Lab.Reproduced, FormDiffers: c.Lab.Held.DescribeDifference(), Held: c.Lab.Against(), SHA256: c.SHA256,
 	}
 	// The parts of the datapath that the lab builds.
 	if c.Lab.Attach != nil {

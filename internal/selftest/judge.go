@@ -46,7 +46,7 @@ const (
 )
 
 // Judge compares a run of the copies with what was planted.
-func (b Bed) Judge(rec *result.Record, r *analysis.Report) Result {
+func (b Conditions) Judge(rec *result.Record, r *analysis.Report) Result {
 	out := Result{Schema: Schema, Passed: true}
 	add := func(leftOut string, t Trial) {
 		if leftOut != "" {
@@ -79,7 +79,7 @@ func figure(r *analysis.Report, contender, step, metric string) *analysis.Result
 
 const nothing = "no figure: no round was valid"
 
-func (b Bed) ratio(c *analysis.Comparison) string {
+func (b Conditions) ratio(c *analysis.Comparison) string {
 	text := fmt.Sprintf("%.3f times %s", c.Ratio, b.Baseline)
 	if c.CI != nil {
 		text += fmt.Sprintf(" (%.3f to %.3f)", c.CI[0], c.CI[1])
@@ -87,7 +87,7 @@ func (b Bed) ratio(c *analysis.Comparison) string {
 	return text
 }
 
-func (b Bed) twins(r *analysis.Report, step, metric string) Trial {
+func (b Conditions) twins(r *analysis.Report, step, metric string) Trial {
 	t := Trial{Name: "twins: " + metric, Planted: "the same network a second time", Wanted: fmt.Sprintf("1 in the interval of the ratio, or within %.0f %%; the interval within ±%.0f %%", 100*twinTolerance, 100*maxHalfWidth), Found: nothing}
 	x := figure(r, twin, step, metric)
 	if x == nil || x.VsBaseline == nil {
@@ -99,14 +99,14 @@ func (b Bed) twins(r *analysis.Report, step, metric string) Trial {
 	return t
 }
 
-func (b Bed) capped(r *analysis.Report) Trial {
+func (b Conditions) capped(r *analysis.Report) Trial {
 	rate, _ := b.loads()
 	// The cap counts whole frames; goodput counts what TCP carries in them.
-	most := float64(rate) * 1.005
-	least := float64(unit.Ceiling(rate, 1500, 0, false)) * (1 - rateTolerance)
-	t := Trial{Name: "rate", Planted: fmt.Sprintf("a link of %v", rate), Wanted: fmt.Sprintf("%v to %v", unit.BitRate(least), unit.BitRate(most)), Found: nothing}
+	high := float64(rate) * 1.005
+	low := float64(unit.Ceiling(rate, 1500, 0, false)) * (1 - rateTolerance)
+	t := Trial{Name: "rate", Planted: fmt.Sprintf("a link of %v", rate), Wanted: fmt.Sprintf("%v to %v", unit.BitRate(low), unit.BitRate(high)), Found: nothing}
 	if x := figure(r, string(plant.Capped), bulkStep, result.Goodput); x != nil {
-		t.Found, t.Passed = unit.BitRate(x.Median).String(), x.Median >= least && x.Median <= most
+		t.Found, t.Passed = unit.BitRate(x.Median).String(), x.Median >= low && x.Median <= high
 	}
 	return t
 }
@@ -120,7 +120,7 @@ func lossy(r *analysis.Report) Trial {
 	return t
 }
 
-func (b Bed) slow(r *analysis.Report) Trial {
+func (b Conditions) slow(r *analysis.Report) Trial {
 	t := Trial{Name: "work on the path", Planted: fmt.Sprintf("%d rules that every packet passes", plant.Rules), Wanted: "a longer network time, with an interval above 1", Found: nothing}
 	if x := figure(r, string(plant.Slow), requestStep, result.NetworkTimeP50); x != nil && x.VsBaseline != nil {
 		c := x.VsBaseline
@@ -129,15 +129,15 @@ func (b Bed) slow(r *analysis.Report) Trial {
 	return t
 }
 
-func (b Bed) delayed(r *analysis.Report) Trial {
+func (b Conditions) delayed(r *analysis.Report) Trial {
 	delay := plant.Delay().Seconds()
-	least, most := delay*(1-delayTolerance), delay*(1+delayTolerance)
+	low, high := delay*(1-delayTolerance), delay*(1+delayTolerance)
 	t := Trial{Name: "delay", Planted: fmt.Sprintf("a link that holds the end of %d bytes back for %s", plant.DelayedSize, unit.Format(delay, "s")),
-		Wanted: fmt.Sprintf("a network time that is longer by %s to %s", unit.Format(least, "s"), unit.Format(most, "s")), Found: nothing}
+		Wanted: fmt.Sprintf("a network time that is longer by %s to %s", unit.Format(low, "s"), unit.Format(high, "s")), Found: nothing}
 	base, x := figure(r, b.Baseline, delayStep, result.NetworkTimeP50), figure(r, string(plant.Delayed), delayStep, result.NetworkTimeP50)
 	if base != nil && x != nil {
 		longer := x.Median - base.Median
-		t.Found, t.Passed = unit.Format(longer, "s"), longer >= least && longer <= most
+		t.Found, t.Passed = unit.Format(longer, "s"), longer >= low && longer <= high
 	}
 	return t
 }
@@ -154,22 +154,22 @@ const (
 // that is planned during a stall waits until the stall ends, so a twentieth of all requests
 // wait for more than three quarters of a stall. A load that pauses during a stall would see few
 // of these.
-func (b Bed) stalled(r *analysis.Report) Trial {
+func (b Conditions) stalled(r *analysis.Report) Trial {
 	wait := stall.Seconds() - 0.05*stallEvery.Seconds()
-	least, most := wait*(1-stallTolerance), wait*(1+stallTolerance)
+	low, high := wait*(1-stallTolerance), wait*(1+stallTolerance)
 	t := Trial{Name: "stalls", Planted: fmt.Sprintf("a server that holds its responses for %v of each %v", stall, stallEvery),
-		Wanted: fmt.Sprintf("a p95 of latency, or else of network time, of %s to %s", unit.Format(least, "s"), unit.Format(most, "s")), Found: nothing}
+		Wanted: fmt.Sprintf("a p95 of latency, or else of network time, of %s to %s", unit.Format(low, "s"), unit.Format(high, "s")), Found: nothing}
 	x := figure(r, b.Baseline, stallStep, latencyP95)
 	if x == nil {
 		x = figure(r, b.Baseline, stallStep, networkTimeP95)
 	}
 	if x != nil {
-		t.Found, t.Passed = x.Metric+" of "+unit.Format(x.Median, "s"), x.Median >= least && x.Median <= most
+		t.Found, t.Passed = x.Metric+" of "+unit.Format(x.Median, "s"), x.Median >= low && x.Median <= high
 	}
 	return t
 }
 
-func (b Bed) narrow(rec *result.Record) Trial {
+func (b Conditions) narrow(rec *result.Record) Trial {
 	other := "more"
 	if b.MTU > 0 {
 		other = strconv.Itoa(b.MTU)
@@ -187,7 +187,7 @@ func (b Bed) narrow(rec *result.Record) Trial {
 	return t
 }
 
-func (b Bed) neighbour(rec *result.Record) Trial {
+func (b Conditions) neighbour(rec *result.Record) Trial {
 	away, all, used := 0, 0, 0
 	for i := range rec.Samples {
 		if s := &rec.Samples[i]; s.Contender == b.Baseline && s.Slices != nil {

@@ -29,9 +29,9 @@ func TestJudge(t *testing.T) {
 			{Contender: "host", Step: stallStep, Metric: latencyP95, Median: 7.6e-3},
 		}}
 	}
-	bed := Bed{Baseline: "host", MTU: 1500}
+	conditions := Conditions{Baseline: "host", MTU: 1500}
 	rec, report := truth()
-	if r := bed.Judge(rec, report); !r.Passed {
+	if r := conditions.Judge(rec, report); !r.Passed {
 		t.Errorf("the truth is not found: %+v", r.Trials)
 	}
 	for name, spoil := range map[string]func(*result.Record, *analysis.Report){
@@ -47,7 +47,7 @@ func TestJudge(t *testing.T) {
 	} {
 		rec, report := truth()
 		spoil(rec, report)
-		r := bed.Judge(rec, report)
+		r := conditions.Judge(rec, report)
 		for _, trial := range r.Trials {
 			if trial.Passed == (trial.Name == name) {
 				t.Errorf("with a wrong %s: %s passed: %v", name, trial.Name, trial.Passed)
@@ -59,11 +59,11 @@ func TestJudge(t *testing.T) {
 	}
 	rec, _ = truth()
 	rec.Samples[0].Notes = []result.Reason{{Code: "disturbed_cycles"}}
-	if found := bed.neighbour(rec).Found; found != "1 of 3 cycles left out; 1 step had too few quiet cycles, and used all" {
+	if found := conditions.neighbour(rec).Found; found != "1 of 3 cycles left out; 1 step had too few quiet cycles, and used all" {
 		t.Errorf("on a machine that others keep busy: %s", found)
 	}
 	rec, report = truth()
-	noFaults := Bed{Baseline: "host", NoFaults: "not allowed", NoNeighbour: "not watched"}
+	noFaults := Conditions{Baseline: "host", NoFaults: "not allowed", NoNeighbour: "not watched"}
 	if r := noFaults.Judge(rec, &analysis.Report{Results: append(report.Results[:2:2], report.Results[7])}); !r.Passed {
 		t.Errorf("what can't be planted fails the self-test: %+v", r.Trials)
 	}
@@ -71,7 +71,7 @@ func TestJudge(t *testing.T) {
 		t.Errorf("%d copies without faults, want the twin", n)
 	}
 	rec, _ = truth()
-	if r := bed.Judge(rec, &analysis.Report{}); r.Passed {
+	if r := conditions.Judge(rec, &analysis.Report{}); r.Passed {
 		t.Error("passed without figures")
 	}
 }

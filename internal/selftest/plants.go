@@ -58,8 +58,8 @@ func copies() []copied {
 	}
 }
 
-// Bed describes the place where a self-test runs.
-type Bed struct {
+// Conditions describes where a self-test runs.
+type Conditions struct {
 	Baseline string // the contender that is copied, and with which each copy is compared
 	MTU      int    // of the baseline, bytes; 0 if unknown
 	// NoFaults is the reason why no fault can be planted, and NoNeighbour the reason why nobody
@@ -73,7 +73,7 @@ type Bed struct {
 }
 
 // loads returns the rate of the capped link and the rate of the datagrams.
-func (b Bed) loads() (capped, datagrams unit.BitRate) {
+func (b Conditions) loads() (capped, datagrams unit.BitRate) {
 	if b.Emulated {
 		return 100e6, 20e6
 	}
@@ -81,20 +81,20 @@ func (b Bed) loads() (capped, datagrams unit.BitRate) {
 }
 
 // Window returns how long each step takes in a round: five or six slices of the arena.
-func (b Bed) Window() time.Duration {
+func (b Conditions) Window() time.Duration {
 	if b.LongTurns {
 		return time.Second
 	}
 	return 300 * time.Millisecond
 }
 
-// copies returns the copies that can be made on the bed.
-func (b Bed) copies() []copied {
+// copies returns the copies that can be made under the conditions.
+func (b Conditions) copies() []copied {
 	return slices.DeleteFunc(copies(), func(c copied) bool { return c.fault != "" && b.NoFaults != "" })
 }
 
 // Contenders returns the copies of the baseline, for the run's catalogue.
-func (b Bed) Contenders(baseline *contender.Contender) []*contender.Contender {
+func (b Conditions) Contenders(baseline *contender.Contender) []*contender.Contender {
 	var list []*contender.Contender
 	for _, p := range b.copies() {
 		c := *baseline
@@ -105,7 +105,7 @@ func (b Bed) Contenders(baseline *contender.Contender) []*contender.Contender {
 }
 
 // Steps returns the steps of the run.
-func (b Bed) Steps() []result.Step {
+func (b Conditions) Steps() []result.Step {
 	_, datagrams := b.loads()
 	return []result.Step{
 		{ID: bulkStep, Summary: "TCP, 1 stream", Workload: "tcp_bulk", Path: arena.PathPod},
@@ -119,7 +119,7 @@ func (b Bed) Steps() []result.Step {
 }
 
 // Gaps returns the steps that contenders leave out, because nothing is planted for them.
-func (b Bed) Gaps() []result.Gap {
+func (b Conditions) Gaps() []result.Gap {
 	var gaps []result.Gap
 	for _, p := range b.copies() {
 		for _, step := range b.Steps() {
@@ -134,19 +134,19 @@ func (b Bed) Gaps() []result.Gap {
 // Planted is an arena in which the copies come up with their faults.
 type Planted struct {
 	arena.Renamed
-	Bed Bed
+	Conditions Conditions
 }
 
-// Plant returns the arena with the bed's faults. of is the contender that the copies are copies
+// Plant returns the arena with the faults that the conditions allow. of is the contender that the copies are copies
 // of; nil if the arena knows each of them.
-func Plant(a arena.Arena, bed Bed, of *contender.Contender) Planted {
+func Plant(a arena.Arena, conditions Conditions, of *contender.Contender) Planted {
 	known := func(c *contender.Contender) *contender.Contender {
 		if _, ok := copyOf(c); ok && of != nil {
 			return of
 		}
 		return c
 	}
-	return Planted{Renamed: arena.Renamed{Arena: a, Known: known}, Bed: bed}
+	return Planted{Renamed: arena.Renamed{Arena: a, Known: known}, Conditions: conditions}
 }
 
 func copyOf(c *contender.Contender) (copied, bool) {
@@ -179,7 +179,7 @@ func (a Planted) plant(ctx context.Context, pod arena.Endpoint, fault plant.Faul
 	if err != nil {
 		return err
 	}
-	rate, _ := a.Bed.loads()
+	rate, _ := a.Conditions.loads()
 	_, err = host.Output(ctx, pod, host.Command{Argv: []string{self, "agent", "plant", string(fault), pod.Addr().String(), fmt.Sprintf("--rate=%.0f", float64(rate))}, OffMeasuredCPUs: true})
 	return err
 }

@@ -44,8 +44,8 @@ type Study struct {
 	Pictures    []analysis.Picture `yaml:"pictures"`
 	// Versions are those that the study measured, by product, and Apart what a run
 	// does not repeat, with the reason.
-	Versions map[string]string `yaml:"versions"`
-	Apart    []string          `yaml:"apart"`
+	Versions    map[string]string `yaml:"versions"`
+	Differences []string          `yaml:"apart"`
 }
 
 // Flags are flags of `cnibench run`, by what they need: nothing, a lab, a cluster.

@@ -119,7 +119,7 @@ func TestPage(t *testing.T) {
 			versions = append(versions, product+" "+s.Versions[product])
 		}
 		fmt.Fprintf(&about, "%s.\n\nNot repeated:\n\n", strings.Join(versions, ", "))
-		for _, a := range s.Apart {
+		for _, a := range s.Differences {
 			fmt.Fprintf(&about, "- %s\n", a)
 		}
 		about.WriteString("\n")

@@ -140,8 +140,8 @@ func whyNot(samples []result.Sample, contender, step string) string {
 		if s.Contender == contender && s.Step == step && len(s.Reasons) > 0 {
 			return s.Reasons[0].Text
 		}
-		if s.Contender == contender && s.Step == step && len(s.Spoiled) > 0 {
-			return s.Spoiled[0].Reasons[0].Text
+		if s.Contender == contender && s.Step == step && len(s.DroppedClocks) > 0 {
+			return s.DroppedClocks[0].Reasons[0].Text
 		}
 	}
 	return "see the findings of the report"

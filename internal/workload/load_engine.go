@@ -300,7 +300,7 @@ func (q requests) outcome(r *load.Report) (Outcome, error) {
 		case spoils(limit.Code):
 			out.Faults = append(out.Faults, reason)
 		case spoilsClocks(limit.Code, r.AskedRate > 0):
-			out.Spoiled = append(out.Spoiled, reason)
+			out.ClockFaults = append(out.ClockFaults, reason)
 		default:
 			out.Notes = append(out.Notes, reason)
 		}

@@ -74,8 +74,8 @@ func TestOutcome(t *testing.T) {
 				t.Fatal(err)
 			}
 			faults := codes(out.Faults)
-			if len(out.Spoiled) > 0 {
-				faults += "of the generator's clocks: " + codes(out.Spoiled)
+			if len(out.ClockFaults) > 0 {
+				faults += "of the generator's clocks: " + codes(out.ClockFaults)
 			}
 			if d := cmp.Diff([]string{tt.faults, tt.notes}, []string{faults, codes(out.Notes)}); d != "" {
 				t.Errorf("-want +got:\n%s", d)

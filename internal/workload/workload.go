@@ -92,11 +92,11 @@ func (nothing) Close() error { return nil }
 
 // Outcome is what a drive measured.
 type Outcome struct {
-	Metrics    map[string]float64                 // by name in result's catalogue, SI units
-	Histograms map[string]*hdrhistogram.Histogram // by clock ("latency", …), nanoseconds
-	Faults     []result.Reason                    // why the sample is invalid, found by the workload itself
-	Spoiled    []result.Reason                    // why the clocks that contain the load generator's delay are invalid
-	Notes      []result.Reason                    // what a reader should know about the measurement
+	Metrics     map[string]float64                 // by name in result's catalogue, SI units
+	Histograms  map[string]*hdrhistogram.Histogram // by clock ("latency", …), nanoseconds
+	Faults      []result.Reason                    // why the sample is invalid, found by the workload itself
+	ClockFaults []result.Reason                    // why the clocks that contain the load generator's delay are invalid
+	Notes       []result.Reason                    // what a reader should know about the measurement
 	// ClientSpin is the CPU time that the client spent spinning until its next send,
 	// CPU-seconds per second. The recorder counts it as work, which it is not.
 	ClientSpin float64

@@ -29,7 +29,7 @@ func otherRate(old, now *result.Run, step string) (a, b any, differ bool) {
 // leaveOut finds the steps that are not compared because the runs loaded them at different
 // rates.
 func (p *pairing) leaveOut() {
-	p.leftOut = map[string]bool{}
+	p.excludedSteps = map[string]bool{}
 	runs := []*result.Run{p.now.Run}
 	for _, e := range slices.Concat(p.repeatsOld, p.repeatsNew) {
 		runs = append(runs, e.Run)
@@ -37,7 +37,7 @@ func (p *pairing) leaveOut() {
 	for _, step := range p.old.Run.Plan.Steps {
 		for _, r := range runs {
 			if a, b, differ := otherRate(p.old.Run, r, step.ID); differ {
-				p.leftOut[step.ID] = true
+				p.excludedSteps[step.ID] = true
 				p.whyLeftOut = append(p.whyLeftOut, fmt.Sprintf("%s is not compared: the runs loaded it at %v/s and at %v/s, a share each of what the baseline reached then; "+
 					"a run with --rates-from and the old run's directory, or runs with --rates given, can be compared", step.ID, a, b))
 				break

@@ -29,14 +29,14 @@ func (e *SelectionError) Error() string {
 
 // pairing is a comparison of two runs while it is made.
 type pairing struct {
-	opt        Options
-	old, now   *analysis.Evidence
-	repeatsOld []*analysis.Evidence // further runs of either side
-	repeatsNew []*analysis.Evidence
-	changes    []Change
-	missing    []Missing
-	leftOut    map[string]bool // steps that are not compared because of their rates
-	whyLeftOut []string
+	opt           Options
+	old, now      *analysis.Evidence
+	repeatsOld    []*analysis.Evidence // further runs of either side
+	repeatsNew    []*analysis.Evidence
+	changes       []Change
+	missing       []Missing
+	excludedSteps map[string]bool // steps that are not compared because of their rates
+	whyLeftOut    []string
 }
 
 func newPairing(old, now *result.Record, opt Options) *pairing {
@@ -74,22 +74,22 @@ type spot struct{ kernel, underlay, step, metric string }
 // bySpot are the figures of a run or a side, by contender at each spot.
 type bySpot map[spot]map[string]figure
 
-func (p *pairing) spotOf(at analysis.Place) spot {
+func (p *pairing) spotOf(at analysis.FigureKey) spot {
 	s := spot{at.Kernel, at.Underlay, at.Step, at.Metric}
-	if p.oneOf(func(g analysis.Group) string { return g.Kernel }) {
+	if p.oneOf(func(g analysis.ComparableSet) string { return g.Kernel }) {
 		s.kernel = ""
 	}
 	otherArena := func(e *analysis.Evidence) bool { return e.Run.Arena != p.old.Run.Arena }
-	if slices.ContainsFunc(slices.Concat(p.runsOf("old"), p.runsOf("new")), otherArena) && p.oneOf(func(g analysis.Group) string { return g.Underlay }) {
+	if slices.ContainsFunc(slices.Concat(p.runsOf("old"), p.runsOf("new")), otherArena) && p.oneOf(func(g analysis.ComparableSet) string { return g.Underlay }) {
 		s.underlay = ""
 	}
 	return s
 }
 
 // oneOf says whether the property has the same value in all groups of each run.
-func (p *pairing) oneOf(property func(analysis.Group) string) bool {
+func (p *pairing) oneOf(property func(analysis.ComparableSet) string) bool {
 	for _, e := range slices.Concat(p.runsOf("old"), p.runsOf("new")) {
-		if slices.ContainsFunc(e.Groups, func(g analysis.Group) bool { return property(g) != property(e.Groups[0]) }) {
+		if slices.ContainsFunc(e.Sets, func(g analysis.ComparableSet) bool { return property(g) != property(e.Sets[0]) }) {
 			return false
 		}
 	}
@@ -111,16 +111,16 @@ func index(figures []figure) bySpot {
 // figure is one side of a change, with its place in the run.
 type figure struct {
 	Side
-	analysis.Place
+	analysis.FigureKey
 	at              spot
 	path, contender string
 }
 
 // wants says whether the metric is compared at the step. Unless metrics were chosen, one
 // metric of each aspect is compared: the one with the least StandIn of those that a run
-// has at the step, which has tells. Steps in leftOut are not compared.
+// has at the step, which has tells. Steps in excludedSteps are not compared.
 func (p *pairing) wants(step, metric string, has func(step, metric string) bool) bool {
-	if len(p.opt.Steps) > 0 && !slices.Contains(p.opt.Steps, step) || p.leftOut[step] {
+	if len(p.opt.Steps) > 0 && !slices.Contains(p.opt.Steps, step) || p.excludedSteps[step] {
 		return false
 	}
 	if len(p.opt.Metrics) > 0 {
@@ -135,7 +135,7 @@ func (p *pairing) wants(step, metric string, has func(step, metric string) bool)
 // figures returns the figures of a run that can be compared, in the report's order: metrics
 // that were chosen by name, and ranked metrics.
 func (p *pairing) figures(e *analysis.Evidence) (all []figure) {
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		s, contenders := p.spotOf(at), e.Figures[at]
 		ranked := e.Ranked(at, contenders)
 		named := slices.Contains(p.opt.Metrics, at.Metric)
@@ -189,7 +189,7 @@ func (p *pairing) sideFigures(runs []*analysis.Evidence) (byRun []bySpot, side [
 }
 
 // finiteSide is sideOfRun, but ok is false if a number is not finite.
-func (p *pairing) finiteSide(e *analysis.Evidence, at analysis.Place, contender string) (s Side, ok bool) {
+func (p *pairing) finiteSide(e *analysis.Evidence, at analysis.FigureKey, contender string) (s Side, ok bool) {
 	s, ok = p.sideOfRun(e, at, contender)
 	bad := func(v float64) bool { return finite(v) == nil }
 	return s, ok && !bad(s.Median) && !slices.ContainsFunc(s.Values, bad)
@@ -197,7 +197,7 @@ func (p *pairing) finiteSide(e *analysis.Evidence, at analysis.Place, contender 
 
 // sideOfRun returns the figure of one run or, with Options.VsBaseline, its ratio to the
 // run's baseline. ok is false if there is no ratio.
-func (p *pairing) sideOfRun(e *analysis.Evidence, at analysis.Place, contender string) (s Side, ok bool) {
+func (p *pairing) sideOfRun(e *analysis.Evidence, at analysis.FigureKey, contender string) (s Side, ok bool) {
 	values := e.Figures[at][contender]
 	if !p.opt.VsBaseline {
 		return Side{e.Headline(at, contender), append([]float64{}, values.Values()...)}, true
@@ -286,7 +286,7 @@ func (p *pairing) addMissing(from string, i int, expected []figure, have bySpot)
 			m.Metric = ""
 		}
 		j := slices.IndexFunc(e.Run.Plan.Contenders, func(entry result.Entry) bool {
-			return entry.ID == f.contender && p.spotOf(analysis.Place{Group: analysis.Group{Underlay: entry.Underlay}}).underlay == f.at.underlay
+			return entry.ID == f.contender && p.spotOf(analysis.FigureKey{ComparableSet: analysis.ComparableSet{Underlay: entry.Underlay}}).underlay == f.at.underlay
 		})
 		planned := j >= 0 && e.Run.Plan.Takes(f.contender, f.Step) &&
 			(f.Step == result.SetupStep || slices.ContainsFunc(e.Run.Plan.Steps, func(step result.Step) bool { return step.ID == f.Step }))
@@ -317,7 +317,7 @@ func because(e *analysis.Evidence, entry result.Entry, step string) string {
 		for _, r := range s.Reasons {
 			count[r.Code]++
 		}
-		for _, clock := range s.Spoiled[:min(1, len(s.Spoiled))] { // all clocks have the same reasons
+		for _, clock := range s.DroppedClocks[:min(1, len(s.DroppedClocks))] { // all clocks have the same reasons
 			for _, r := range clock.Reasons {
 				count[r.Code]++
 			}

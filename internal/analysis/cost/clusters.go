@@ -29,7 +29,7 @@ const (
 // first. It sets no numbers if no number of groups has a good silhouette, or if resampled
 // rounds give different groups. The baseline is left out: it is no pod network to choose,
 // and it is so far from the others that they would all be one group.
-func markClusters(e *analysis.Evidence, at analysis.Place, here []analysis.Efficiency) {
+func markClusters(e *analysis.Evidence, at analysis.FigureKey, here []analysis.Efficiency) {
 	var members []int // of here
 	for i := range here {
 		if here[i].Contender != e.Run.Baseline && !e.Lossy(at, here[i].Contender) {
@@ -68,7 +68,7 @@ func markClusters(e *analysis.Evidence, at analysis.Place, here []analysis.Effic
 
 // logsOf returns the logarithms of a metric, by member and round. It returns nil if a
 // member has too few values, or if contenders differ hardly more than rounds do.
-func logsOf(e *analysis.Evidence, at analysis.Place, here []analysis.Efficiency, members []int) []analysis.Series {
+func logsOf(e *analysis.Evidence, at analysis.FigureKey, here []analysis.Efficiency, members []int) []analysis.Series {
 	var column []analysis.Series
 	var medians, errors []float64
 	for _, i := range members {

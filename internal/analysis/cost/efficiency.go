@@ -16,7 +16,7 @@ import (
 // group, step and contender.
 func Efficiencies(e *analysis.Evidence) []analysis.Efficiency {
 	var list []analysis.Efficiency
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		if at.Metric != result.Goodput {
 			continue
 		}
@@ -31,7 +31,7 @@ func Efficiencies(e *analysis.Evidence) []analysis.Efficiency {
 	return list
 }
 
-func efficiency(e *analysis.Evidence, at analysis.Place, contender string) analysis.Efficiency {
+func efficiency(e *analysis.Evidence, at analysis.FigureKey, contender string) analysis.Efficiency {
 	series := func(metric string) analysis.Series {
 		return e.Figures[at.With(metric)][contender]
 	}
@@ -61,14 +61,14 @@ func estimate(e *analysis.Evidence, s analysis.Series) *analysis.Estimate {
 
 // overBaseline returns by how much a contender's values exceed the baseline's value of the
 // same round; if rounds are unpaired, the baseline's median. It is empty for the baseline.
-func overBaseline(e *analysis.Evidence, at analysis.Place, contender string) analysis.Series {
+func overBaseline(e *analysis.Evidence, at analysis.FigureKey, contender string) analysis.Series {
 	over := analysis.Series{}
 	if contender == e.Run.Baseline {
 		return over
 	}
 	base := e.Figures[at][e.Run.Baseline]
 	if len(base) == 0 { // the baseline has no Services: as in the 2024 study, the same load from pod to pod stands in
-		base = e.Figures[analysis.Place{Group: at.Group, Step: e.Direct(at.Step), Metric: at.Metric}][e.Run.Baseline]
+		base = e.Figures[analysis.FigureKey{ComparableSet: at.ComparableSet, Step: e.Direct(at.Step), Metric: at.Metric}][e.Run.Baseline]
 	}
 	for round, v := range e.Figures[at][contender] {
 		if base, measured := e.BaseOfRound(base, round); measured {
@@ -101,7 +101,7 @@ func published(goodput, perGbit analysis.Series) *float64 {
 // may not differ. The baseline is ignored, because it is no pod network to choose. CPU time
 // of user and system only is ignored, too: a lower bound does not show which contender
 // costs more.
-func markFrontier(e *analysis.Evidence, at analysis.Place, here []analysis.Efficiency) {
+func markFrontier(e *analysis.Evidence, at analysis.FigureKey, here []analysis.Efficiency) {
 	candidate := func(x *analysis.Efficiency) bool {
 		return x.Contender != e.Run.Baseline && x.CPUPerGbit != nil && !e.Lossy(at, x.Contender)
 	}
@@ -129,12 +129,12 @@ const (
 
 // energy returns the energy per gigabyte. It comes from the nodes' CPU packages if their
 // energy was recorded, else from the user's figure for the power of a busy core.
-func energy(e *analysis.Evidence, at analysis.Place, contender string, cpu *analysis.Estimate) *analysis.Energy {
+func energy(e *analysis.Evidence, at analysis.FigureKey, contender string, cpu *analysis.Estimate) *analysis.Energy {
 	var joules []float64
 	for i := range e.Opt.Traces {
 		t := &e.Opt.Traces[i]
 		s := e.ValidSample(t.Key)
-		if s == nil || analysis.GroupOf(s) != at.Group || s.Step != at.Step || s.Contender != contender {
+		if s == nil || analysis.SetOf(s) != at.ComparableSet || s.Step != at.Step || s.Contender != contender {
 			continue
 		}
 		if s.Slices != nil {

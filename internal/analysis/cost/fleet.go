@@ -20,7 +20,7 @@ func Fleet(e *analysis.Evidence, all []analysis.Efficiency) *analysis.Fleet {
 	traffic := float64(size.Nodes) * size.Gbps // Gbit/s
 	for i := range all {
 		x := &all[i]
-		if x.Step != f.Step || x.CPUPerGbit == nil || e.Lossy(analysis.Place{Group: analysis.Group{Kernel: x.Kernel, Underlay: x.Underlay}, Step: x.Step, Metric: result.Goodput}, x.Contender) {
+		if x.Step != f.Step || x.CPUPerGbit == nil || e.Lossy(analysis.FigureKey{ComparableSet: analysis.ComparableSet{Kernel: x.Kernel, Underlay: x.Underlay}, Step: x.Step, Metric: result.Goodput}, x.Contender) {
 			continue
 		}
 		row := analysis.FleetRow{

@@ -31,7 +31,7 @@ const (
 // worked.
 func collapsedSteps(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		if at.Metric != result.Goodput && at.Metric != result.Rate || at.Metric == result.Rate && (e.Pace(at.Step) > 0 || e.HasMetric(at, result.Goodput)) || e.IsUDP(at.Step) {
 			continue
 		}
@@ -61,7 +61,7 @@ func collapsedSteps(e *evidence) []analysis.Finding {
 				continue
 			}
 			row := at.Row()
-			text := fmt.Sprintf("%s%s of %s's %s", e.GroupPrefix(at.Group), unit.Format(figure, row.Unit), e.Run.Baseline, unit.Format(base, row.Unit))
+			text := fmt.Sprintf("%s%s of %s's %s", e.GroupPrefix(at.ComparableSet), unit.Format(figure, row.Unit), e.Run.Baseline, unit.Format(base, row.Unit))
 			if figure == 0 {
 				text += " in " + unit.Plural(zeros, "round")
 			}
@@ -74,11 +74,11 @@ func collapsedSteps(e *evidence) []analysis.Finding {
 
 // zeroSamples counts the invalid samples of a contender whose figure is 0: nothing came
 // through.
-func zeroSamples(e *evidence, at analysis.Place, contender string) int {
+func zeroSamples(e *evidence, at analysis.FigureKey, contender string) int {
 	n := 0
 	for i := range e.Samples {
 		s := &e.Samples[i]
-		if v, given := s.Metrics[at.Metric]; given && v == 0 && s.Verdict != result.Valid && s.Contender == contender && s.Step == at.Step && analysis.GroupOf(s) == at.Group {
+		if v, given := s.Metrics[at.Metric]; given && v == 0 && s.Verdict != result.Valid && s.Contender == contender && s.Step == at.Step && analysis.SetOf(s) == at.ComparableSet {
 			n++
 		}
 	}
@@ -86,7 +86,7 @@ func zeroSamples(e *evidence, at analysis.Place, contender string) int {
 }
 
 // signsOfLoss returns what shows that a contender's packets were lost at a step.
-func signsOfLoss(e *evidence, at analysis.Place, contender string) []string {
+func signsOfLoss(e *evidence, at analysis.FigureKey, contender string) []string {
 	var signs []string
 	for _, metric := range []string{"connect_time_p50", "connect_time_max"} {
 		if wait := e.Headline(at.With(metric), contender); wait >= minRetry {
@@ -94,7 +94,7 @@ func signsOfLoss(e *evidence, at analysis.Place, contender string) []string {
 			break
 		}
 	}
-	if share := resent(e)[findingKey{at.Group, contender, at.Step, ""}]; share >= lossyShare {
+	if share := resent(e)[findingKey{at.ComparableSet, contender, at.Step, ""}]; share >= lossyShare {
 		signs = append(signs, unit.FormatPercent(share)+" of the segments sent again")
 	}
 	return signs
@@ -156,7 +156,7 @@ func retransmitStorm(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, at := range order {
 		share, text := all[at], unit.FormatPercent(all[at])+" of the TCP segments were sent again"
-		base, measured := all[findingKey{at.Group, e.Run.Baseline, at.Step, ""}]
+		base, measured := all[findingKey{at.ComparableSet, e.Run.Baseline, at.Step, ""}]
 		switch {
 		case at.Contender == e.Run.Baseline:
 			text += ": the nodes' own network loses packets, or is the limit"
@@ -166,7 +166,7 @@ func retransmitStorm(e *evidence) []analysis.Finding {
 		case base < sameLoss*share:
 			text += fmt.Sprintf("; %s between the same nodes %s: only pods lose, on a node's forwarding path (rules, queues, offload, MTU)", e.Run.Baseline, unit.FormatPercent(base))
 		}
-		list = append(list, analysis.Finding{Contender: at.Contender, Step: at.Step, Text: e.GroupPrefix(at.Group) + text + e.between()})
+		list = append(list, analysis.Finding{Contender: at.Contender, Step: at.Step, Text: e.GroupPrefix(at.ComparableSet) + text + e.between()})
 	}
 	return list
 }

@@ -15,7 +15,7 @@ import (
 // all cycles were used because nearly all were disturbed.
 func disturbedCycles(e *evidence) []analysis.Finding {
 	type round struct {
-		group analysis.Group
+		group analysis.ComparableSet
 		step  string
 		round int
 	}
@@ -24,14 +24,14 @@ func disturbedCycles(e *evidence) []analysis.Finding {
 	most := map[round]*result.Sample{}
 	for i := range e.Samples {
 		s := &e.Samples[i]
-		at := round{analysis.GroupOf(s), s.Step, s.Round}
+		at := round{analysis.SetOf(s), s.Step, s.Round}
 		if s.Slices != nil && (most[at] == nil || s.Slices.Tried() > most[at].Slices.Tried()) {
 			most[at] = s
 		}
 	}
-	leftOut, all, used := map[string]int{}, map[string]int{}, map[string]int{} // by step
+	excluded, all, used := map[string]int{}, map[string]int{}, map[string]int{} // by step
 	for at, s := range most {
-		leftOut[at.step] += len(s.Slices.Disturbed)
+		excluded[at.step] += len(s.Slices.Disturbed)
 		all[at.step] += s.Slices.Tried()
 		if slices.ContainsFunc(s.Notes, func(n result.Reason) bool { return n.Code == "disturbed_cycles" }) {
 			used[at.step]++
@@ -39,7 +39,7 @@ func disturbedCycles(e *evidence) []analysis.Finding {
 	}
 	var list []analysis.Finding
 	for _, step := range e.Run.Plan.Steps {
-		if n := leftOut[step.ID]; n > 0 && used[step.ID] == 0 {
+		if n := excluded[step.ID]; n > 0 && used[step.ID] == 0 {
 			list = append(list, analysis.Finding{Severity: analysis.Info, Step: step.ID, Text: fmt.Sprintf(
 				"%d of %d cycles were disturbed and left out, for all contenders", n, all[step.ID])})
 		}
@@ -51,14 +51,14 @@ func disturbedCycles(e *evidence) []analysis.Finding {
 	return list
 }
 
-// mostStanding is the CPU time (CPU-seconds per second) that the contenders of a step may
+// maxOthersCPU is the CPU time (CPU-seconds per second) that the contenders of a step may
 // use together while others have their slices.
-const mostStanding = 0.1
+const maxOthersCPU = 0.1
 
 // busyIdleContenders finds steps whose contenders worked while others had their slices.
 func busyIdleContenders(e *evidence) []analysis.Finding {
 	byStep := map[string]map[string]float64{} // medians by contender; contenders of several groups are up at the same time
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		if at.Metric != result.CPUStanding {
 			continue
 		}
@@ -66,7 +66,7 @@ func busyIdleContenders(e *evidence) []analysis.Finding {
 			byStep[at.Step] = map[string]float64{}
 		}
 		for contender, rounds := range e.Figures[at] {
-			byStep[at.Step][e.GroupPrefix(at.Group)+contender] = stat.Median(rounds.Values())
+			byStep[at.Step][e.GroupPrefix(at.ComparableSet)+contender] = stat.Median(rounds.Values())
 		}
 	}
 	var list []analysis.Finding
@@ -78,7 +78,7 @@ func busyIdleContenders(e *evidence) []analysis.Finding {
 				busiest = contender
 			}
 		}
-		if sum > mostStanding {
+		if sum > maxOthersCPU {
 			list = append(list, analysis.Finding{Step: step, Text: fmt.Sprintf(
 				"%s together while others were measured, most of it by %s: %s",
 				unit.Format(sum, "CPU-s/s"), busiest, unit.Format(byStep[step][busiest], "CPU-s/s"))})

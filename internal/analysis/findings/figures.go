@@ -29,7 +29,7 @@ const (
 
 // isHeadline says whether the place's metric represents its step. CPU by request does not
 // if the kernel sampled CPU time in phase with the load.
-func isHeadline(e *evidence, at analysis.Place) bool {
+func isHeadline(e *evidence, at analysis.FigureKey) bool {
 	return at.Row().Has(result.Headline) && !(at.Row().Per == result.Rate && e.Aliased(at.Step))
 }
 
@@ -37,7 +37,7 @@ func udpLoss(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, r := range e.Results {
 		if r.Metric == result.Loss && r.Median > analysis.MaxLoss {
-			text := fmt.Sprintf("%s%s of the datagrams were lost", e.GroupPrefix(analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}), unit.FormatPercent(r.Median))
+			text := fmt.Sprintf("%s%s of the datagrams were lost", e.GroupPrefix(analysis.ComparableSet{Kernel: r.Kernel, Underlay: r.Underlay}), unit.FormatPercent(r.Median))
 			if r.Contender == e.Run.Baseline {
 				text += ": there are no ratios to it"
 			}
@@ -51,14 +51,14 @@ func udpLoss(e *evidence) []analysis.Finding {
 // a drift is the machine's, and affects all contenders.
 func drift(e *evidence) []analysis.Finding {
 	type tested struct {
-		analysis.Place
+		analysis.FigureKey
 		stat.Drift
 		change float64 // over all rounds, relative
 		rounds int
 	}
 	var tests []tested
 	var p, least []float64
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		if !isHeadline(e, at) {
 			continue
 		}
@@ -72,7 +72,7 @@ func drift(e *evidence) []analysis.Finding {
 		t := tests[i]
 		if adjusted <= e.Opt.Alpha && max(t.change, -t.change) >= minDrift {
 			list = append(list, analysis.Finding{Step: t.Step, Text: fmt.Sprintf("%s%s moved by %+.1f %% over %d rounds (p = %.2g)",
-				e.GroupPrefix(t.Group), t.Metric, 100*t.change, t.rounds, t.P)})
+				e.GroupPrefix(t.ComparableSet), t.Metric, 100*t.change, t.rounds, t.P)})
 		}
 	}
 	return list
@@ -111,7 +111,7 @@ func maxSpreadOf(e *evidence, rounds int) float64 {
 
 func unstableBaseline(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		values := e.Figures[at][e.Run.Baseline].Values()
 		if !e.IsMainMetric(at) || len(values) == 0 {
 			continue
@@ -122,7 +122,7 @@ func unstableBaseline(e *evidence) []analysis.Finding {
 		}
 		metric, _ := result.LookupMetric(at.Metric)
 		list = append(list, analysis.Finding{Contender: e.Run.Baseline, Step: at.Step, Text: fmt.Sprintf(
-			"%s%s of the baseline was between %s and %s (%.2f×) in %s", e.GroupPrefix(at.Group),
+			"%s%s of the baseline was between %s and %s (%.2f×) in %s", e.GroupPrefix(at.ComparableSet),
 			at.Metric, unit.Format(low, metric.Unit), unit.Format(high, metric.Unit), high/low, unit.Plural(len(values), "round"))})
 	}
 	return list
@@ -152,13 +152,13 @@ func stealPresent(e *evidence) []analysis.Finding {
 
 func busyMachine(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
-	for _, g := range e.Groups {
+	for _, g := range e.Sets {
 		for _, step := range e.Run.Plan.Steps {
 			if step.Workload != analysis.Idle {
 				continue
 			}
 			busy := func(metric string) float64 {
-				s := e.Figures[analysis.Place{Group: g, Step: step.ID, Metric: metric}][e.Run.Baseline]
+				s := e.Figures[analysis.FigureKey{ComparableSet: g, Step: step.ID, Metric: metric}][e.Run.Baseline]
 				if len(s) == 0 {
 					return 0
 				}
@@ -177,11 +177,11 @@ func betterThanBaseline(e *evidence) []analysis.Finding {
 	found := map[findingKey]*analysis.Finding{}
 	var order []findingKey
 	for _, r := range e.Results {
-		g := analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}
-		if r.VsBaseline == nil || r.VsBaseline.Step != "" || !r.Ranked || !isHeadline(e, analysis.Place{Group: g, Step: r.Step, Metric: r.Metric}) {
+		g := analysis.ComparableSet{Kernel: r.Kernel, Underlay: r.Underlay}
+		if r.VsBaseline == nil || r.VsBaseline.Step != "" || !r.Ranked || !isHeadline(e, analysis.FigureKey{ComparableSet: g, Step: r.Step, Metric: r.Metric}) {
 			continue
 		}
-		ratios, _ := e.Ratios(analysis.Place{Group: g, Step: r.Step, Metric: r.Metric}, r.Contender)
+		ratios, _ := e.Ratios(analysis.FigureKey{ComparableSet: g, Step: r.Step, Metric: r.Metric}, r.Contender)
 		text, sure := better(r, ratios)
 		if text == "" {
 			continue
@@ -262,7 +262,7 @@ func maxRateLimited(e *evidence) []analysis.Finding {
 // contenders reaches near, in bit/s. words returns a format for the contenders' names.
 func goodputLimited(e *evidence, least int, near func(contender, step string) float64, words func(step string) string) []analysis.Finding {
 	var list []analysis.Finding
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		if at.Metric != result.Goodput {
 			continue
 		}
@@ -274,7 +274,7 @@ func goodputLimited(e *evidence, least int, near func(contender, step string) fl
 		}
 		if len(full) >= least {
 			list = append(list, analysis.Finding{Step: at.Step, Text: fmt.Sprintf("%s%d of %s "+words(at.Step),
-				e.GroupPrefix(at.Group), len(full), unit.Plural(len(e.Figures[at]), "contender"), analysis.AndList(full))})
+				e.GroupPrefix(at.ComparableSet), len(full), unit.Plural(len(e.Figures[at]), "contender"), analysis.AndList(full))})
 		}
 	}
 	return list

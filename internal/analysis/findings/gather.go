@@ -82,7 +82,7 @@ func joined(found []analysis.Finding) analysis.Finding {
 	var parts []string
 	for _, one := range found[:min(len(found), maxExamples)] {
 		f.Excluded = f.Excluded || one.Excluded
-		where := one.Place()
+		where := one.Where()
 		if where != "" {
 			where += ": "
 		}

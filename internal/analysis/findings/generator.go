@@ -16,13 +16,13 @@ var lagPercentiles = []struct{ name, words string }{{"p50", "the median"}, {"p99
 
 func generatorLate(e *evidence) []analysis.Finding {
 	type where struct {
-		analysis.Group
+		analysis.ComparableSet
 		step string
 	}
 	var order []where
 	parts := map[where][]string{}
 	for _, percentile := range lagPercentiles {
-		for _, at := range e.Places {
+		for _, at := range e.Keys {
 			if at.Metric != "send_lag_"+percentile.name {
 				continue
 			}
@@ -30,7 +30,7 @@ func generatorLate(e *evidence) []analysis.Finding {
 			if text == "" {
 				continue
 			}
-			w := where{at.Group, at.Step}
+			w := where{at.ComparableSet, at.Step}
 			if parts[w] == nil {
 				order = append(order, w)
 			}
@@ -40,14 +40,14 @@ func generatorLate(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, w := range order {
 		list = append(list, analysis.Finding{Severity: analysis.Warn, Step: w.step, Text: fmt.Sprintf("%srequests were sent late: %s; latency contains the client's own delay",
-			e.GroupPrefix(w.Group), strings.Join(parts[w], "; "))})
+			e.GroupPrefix(w.ComparableSet), strings.Join(parts[w], "; "))})
 	}
 	return list
 }
 
 // lag says how much of the latency at a percentile is the client's own delay. It returns ""
 // if that is less than half for every contender.
-func lag(e *evidence, lags, latencies analysis.Place, at string) string {
+func lag(e *evidence, lags, latencies analysis.FigureKey, at string) string {
 	var late []string
 	worst, share := 0.0, 0.0
 	for _, c := range e.Ordered(e.Figures[lags]) {

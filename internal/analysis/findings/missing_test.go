@@ -18,7 +18,7 @@ func TestMissingFigureOfSpoiledClock(t *testing.T) {
 			if contender == "b" {
 				delete(s.Metrics, result.LatencyMean)
 				if spoiled {
-					s.Spoiled = []result.Spoiled{{Clock: "latency", Reasons: []result.Reason{{Code: "load_generator_late", Text: "late"}}}}
+					s.DroppedClocks = []result.DroppedClock{{Clock: "latency", Reasons: []result.Reason{{Code: "load_generator_late", Text: "late"}}}}
 				}
 			}
 			samples = append(samples, s)

@@ -28,32 +28,32 @@ const (
 // missingFigure finds figures that most contenders have at a step, but not one of the
 // contenders with valid samples.
 func missingFigure(e *evidence) []analysis.Finding {
-	has := map[analysis.Place]map[string]bool{} // contenders with a valid sample, by group and step
+	has := map[analysis.FigureKey]map[string]bool{} // contenders with a valid sample, by group and step
 	type clockOf struct {
-		analysis.Group
+		analysis.ComparableSet
 		step, contender, clock string
 	}
 	spoiledClock := map[clockOf]bool{} // the finding spoiled_clock explains why these have no figure
 	for _, s := range e.Valid {
-		for _, spoiled := range s.Spoiled {
-			spoiledClock[clockOf{analysis.GroupOf(s), s.Step, s.Contender, spoiled.Clock}] = true
+		for _, spoiled := range s.DroppedClocks {
+			spoiledClock[clockOf{analysis.SetOf(s), s.Step, s.Contender, spoiled.Clock}] = true
 		}
-		at := analysis.Place{Group: analysis.GroupOf(s), Step: s.Step, Metric: ""}
+		at := analysis.FigureKey{ComparableSet: analysis.SetOf(s), Step: s.Step, Metric: ""}
 		if has[at] == nil {
 			has[at] = map[string]bool{}
 		}
 		has[at][s.Contender] = true
 	}
 	var list []analysis.Finding
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		all := has[at.With("")]
 		if !at.Row().Has(result.Expected) || 2*len(e.Figures[at]) <= len(all) {
 			continue
 		}
 		for _, c := range slices.SortedFunc(maps.Keys(all), e.CompareContenders) {
-			if len(e.Figures[at][c]) == 0 && !spoiledClock[clockOf{at.Group, at.Step, c, at.Row().Clock}] {
+			if len(e.Figures[at][c]) == 0 && !spoiledClock[clockOf{at.ComparableSet, at.Step, c, at.Row().Clock}] {
 				list = append(list, analysis.Finding{Contender: c, Step: at.Step, Text: fmt.Sprintf(
-					"%sno %s, although there are valid samples and %d of %d contenders have it", e.GroupPrefix(at.Group), at.Metric, len(e.Figures[at]), len(all))})
+					"%sno %s, although there are valid samples and %d of %d contenders have it", e.GroupPrefix(at.ComparableSet), at.Metric, len(e.Figures[at]), len(all))})
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func aboveCeiling(e *evidence) []analysis.Finding {
 func bimodalRounds(e *evidence) []analysis.Finding {
 	var tests []splitFigure
 	var p, least []float64
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		if !at.Row().Has(result.Steady) {
 			continue
 		}
@@ -92,16 +92,16 @@ func bimodalRounds(e *evidence) []analysis.Finding {
 			tests, p, least = append(tests, splitFigure{at, c, s}), append(p, s.P), append(least, stat.MinSplit(len(values)))
 		}
 	}
-	found := map[analysis.Place][]splitFigure{}
+	found := map[analysis.FigureKey][]splitFigure{}
 	for i, adjusted := range stat.HolmTestable(p, least, e.Opt.Alpha) {
 		s := tests[i]
 		if adjusted > e.Opt.Alpha || stat.Median(s.High)-stat.Median(s.Low) < math.Log(minApart) {
 			continue
 		}
-		found[s.Place] = append(found[s.Place], s)
+		found[s.FigureKey] = append(found[s.FigureKey], s)
 	}
 	var list []analysis.Finding
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		var parts []string
 		for _, s := range found[at] {
 			parts = append(parts, s.levels()+e.againstBaseline(s, found[at]))
@@ -116,7 +116,7 @@ func bimodalRounds(e *evidence) []analysis.Finding {
 		if rest := len(parts) - maxContenders; rest > 0 {
 			parts = append(parts[:maxContenders], "and "+unit.Plural(rest, "more contender"))
 		}
-		f.Text = fmt.Sprintf("%sthe rounds' %s lies in two groups: %s", e.GroupPrefix(at.Group), at.Metric, strings.Join(parts, "; "))
+		f.Text = fmt.Sprintf("%sthe rounds' %s lies in two groups: %s", e.GroupPrefix(at.ComparableSet), at.Metric, strings.Join(parts, "; "))
 		list = append(list, f)
 	}
 	return list
@@ -124,7 +124,7 @@ func bimodalRounds(e *evidence) []analysis.Finding {
 
 // splitFigure is a figure whose rounds' logarithms may lie in two groups.
 type splitFigure struct {
-	analysis.Place
+	analysis.FigureKey
 	contender string
 	stat.Split
 }
@@ -140,7 +140,7 @@ func (s *splitFigure) levels() string {
 // againstBaseline compares both levels with the baseline: with the baseline's levels if its
 // rounds also lie in two groups, else with its median. It returns "" for the baseline.
 func (e *evidence) againstBaseline(s splitFigure, found []splitFigure) string {
-	base := logs(e.Figures[s.Place][e.Run.Baseline].Values())
+	base := logs(e.Figures[s.FigureKey][e.Run.Baseline].Values())
 	if s.contender == e.Run.Baseline || len(base) == 0 {
 		return ""
 	}
@@ -157,7 +157,7 @@ func (e *evidence) againstBaseline(s splitFigure, found []splitFigure) string {
 // find groups. The baseline has a finding of its own, unstable_baseline.
 func scatteredRounds(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		if !at.Row().Has(result.Steady) {
 			continue
 		}
@@ -180,7 +180,7 @@ func scatteredRounds(e *evidence) []analysis.Finding {
 		if rest := len(parts) - maxContenders; rest > 0 {
 			parts = append(parts[:maxContenders], fmt.Sprintf("and %s", unit.Plural(rest, "more contender")))
 		}
-		list = append(list, analysis.Finding{Step: at.Step, Text: fmt.Sprintf("%sthe %d rounds' %s lies far apart: %s", e.GroupPrefix(at.Group), rounds, at.Metric, strings.Join(parts, ", "))})
+		list = append(list, analysis.Finding{Step: at.Step, Text: fmt.Sprintf("%sthe %d rounds' %s lies far apart: %s", e.GroupPrefix(at.ComparableSet), rounds, at.Metric, strings.Join(parts, ", "))})
 	}
 	return list
 }
@@ -227,18 +227,18 @@ func clockStep(e *evidence) []analysis.Finding {
 // difference have the finding of tooFewRounds.
 func coarseResolution(e *evidence) []analysis.Finding {
 	var coarse []string
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		if !e.IsMainMetric(at) && at.Row().Aspect != result.Cost {
 			continue
 		}
 		var shown []float64
 		for _, r := range e.Results {
-			if r.Place() == at && r.Contender != e.Run.Baseline && r.Ranked && r.MDD != nil {
+			if r.FigureKey() == at && r.Contender != e.Run.Baseline && r.Ranked && r.MDD != nil {
 				shown = append(shown, *r.MDD)
 			}
 		}
 		if typical := stat.Median(shown); typical >= coarseFrom {
-			coarse = append(coarse, e.GroupPrefix(at.Group)+at.Step+" "+at.Metric+" "+unit.FormatPercent(typical))
+			coarse = append(coarse, e.GroupPrefix(at.ComparableSet)+at.Step+" "+at.Metric+" "+unit.FormatPercent(typical))
 		}
 	}
 	if len(coarse) == 0 {

@@ -20,18 +20,18 @@ func noBaseline(e *evidence) []analysis.Finding {
 		return []analysis.Finding{{Text: "the run names no baseline: there are no ratios"}}
 	}
 	type where struct {
-		analysis.Group
+		analysis.ComparableSet
 		step string
 	}
 	has := map[where]bool{}
 	for _, s := range e.Valid {
 		if s.Contender == baseline {
-			has[where{analysis.GroupOf(s), s.Step}] = true
+			has[where{analysis.SetOf(s), s.Step}] = true
 		}
 	}
-	lacking := map[analysis.Group][]string{}
+	lacking := map[analysis.ComparableSet][]string{}
 	for _, s := range e.Valid {
-		g := analysis.GroupOf(s)
+		g := analysis.SetOf(s)
 		if e.Unpaired() && !e.Measured[result.Key{Contender: baseline, Underlay: s.Underlay, Step: s.Step}] && hasSample(e, baseline) {
 			continue // the finding not_measured says so
 		}
@@ -43,7 +43,7 @@ func noBaseline(e *evidence) []analysis.Finding {
 		}
 	}
 	var list []analysis.Finding
-	for _, g := range e.Groups {
+	for _, g := range e.Sets {
 		if steps := lacking[g]; len(steps) > 0 {
 			slices.SortFunc(steps, e.CompareSteps)
 			f := analysis.Finding{Contender: baseline, Text: fmt.Sprintf("%sno valid sample of %s: there are no ratios", e.GroupPrefix(g), analysis.AndList(steps))}
@@ -74,10 +74,10 @@ func hasSample(e *evidence, contender string) bool {
 // round. Ratios without that round would be biased.
 func zeroBaseline(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
-	for _, g := range e.Groups {
+	for _, g := range e.Sets {
 		var parts []string
-		for _, at := range e.Places {
-			if at.Group != g || !at.Row().Has(result.RatioMissed) {
+		for _, at := range e.Keys {
+			if at.ComparableSet != g || !at.Row().Has(result.RatioMissed) {
 				continue
 			}
 			rounds := map[int]bool{}
@@ -106,8 +106,8 @@ func tooFewRounds(e *evidence) []analysis.Finding {
 	valid := map[string]int{} // rounds by contender and step
 	var order []string
 	for _, r := range e.Results {
-		contenders = max(contenders, len(e.Figures[analysis.Place{Group: analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}, Step: r.Step, Metric: r.Metric}]))
-		name := e.GroupPrefix(analysis.Group{Kernel: r.Kernel, Underlay: r.Underlay}) + r.Contender + " " + r.Step
+		contenders = max(contenders, len(e.Figures[analysis.FigureKey{ComparableSet: analysis.ComparableSet{Kernel: r.Kernel, Underlay: r.Underlay}, Step: r.Step, Metric: r.Metric}]))
+		name := e.GroupPrefix(analysis.ComparableSet{Kernel: r.Kernel, Underlay: r.Underlay}) + r.Contender + " " + r.Step
 		if valid[name] == 0 {
 			order = append(order, name)
 		}
@@ -146,7 +146,7 @@ func emulatedKernel(e *evidence) []analysis.Finding {
 }
 
 func separateGroups(e *evidence) []analysis.Finding {
-	groups := e.Groups
+	groups := e.Sets
 	if len(groups) < 2 {
 		return nil
 	}
@@ -181,8 +181,8 @@ func labForm(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, c := range e.Run.Contenders {
 		switch {
-		case c.Apart != "":
-			list = append(list, analysis.Finding{Contender: c.ID, Text: "compared with the product, " + c.Apart})
+		case c.FormDiffers != "":
+			list = append(list, analysis.Finding{Contender: c.ID, Text: "compared with the product, " + c.FormDiffers})
 		case c.Held == "no" && len(c.Own)+len(c.Reproduced) > 0 && c.Product != "" && !slices.Contains([]string{"kernel", "Kubernetes"}, c.Product) && c.ID != e.Run.Baseline:
 			list = append(list, analysis.Finding{Contender: c.ID, Text: "its lab form was never compared with the product"})
 		}

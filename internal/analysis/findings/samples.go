@@ -50,13 +50,13 @@ func nextOfFault(e *evidence, f result.Fault) string {
 
 // findingKey is the key by which findings about samples are sampleGroup.
 type findingKey struct {
-	analysis.Group
+	analysis.ComparableSet
 	Contender, Step, Code string
 }
 
 // keyOf returns the findingKey of a sample for a code, which may be "".
 func keyOf(s *result.Sample, code string) findingKey {
-	return findingKey{analysis.GroupOf(s), s.Contender, s.Step, code}
+	return findingKey{analysis.SetOf(s), s.Contender, s.Step, code}
 }
 
 // sampleGroup is the samples of a findingKey.
@@ -114,7 +114,7 @@ func (g sampleGroup) finding(e *evidence, head string) analysis.Finding {
 	if differ {
 		text = fmt.Sprintf("round %d: %s", rounds[0], text)
 	}
-	f.Text = fmt.Sprintf("%s%s in %s: %s", e.GroupPrefix(g.Group), head, countOf(rounds, e.Rounds()), text)
+	f.Text = fmt.Sprintf("%s%s in %s: %s", e.GroupPrefix(g.ComparableSet), head, countOf(rounds, e.Rounds()), text)
 	return f
 }
 
@@ -125,7 +125,7 @@ func contenderFailed(e *evidence) []analysis.Finding {
 	for _, g := range groupSamples(e, func(s *result.Sample) []result.Reason {
 		return only(s.Reasons, func(code string) bool { return code == setupFailed })
 	}, func(s *result.Sample, _ string) findingKey {
-		return findingKey{Group: analysis.GroupOf(s), Contender: s.Contender}
+		return findingKey{ComparableSet: analysis.SetOf(s), Contender: s.Contender}
 	}) {
 		f := g.finding(e, "did not come up")
 		f.Excluded = true
@@ -199,7 +199,7 @@ func noValidSample(e *evidence) []analysis.Finding {
 	for _, at := range order {
 		if valid[at] == 0 && notUp[at] < taken[at] { // if no sample was up, contender_failed says so
 			list = append(list, analysis.Finding{Contender: at.Contender, Step: at.Step, Excluded: true, Consequence: true,
-				Text: fmt.Sprintf("%sno valid sample of %d", e.GroupPrefix(at.Group), taken[at])})
+				Text: fmt.Sprintf("%sno valid sample of %d", e.GroupPrefix(at.ComparableSet), taken[at])})
 		}
 	}
 	return list

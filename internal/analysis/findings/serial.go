@@ -7,12 +7,12 @@ import (
 )
 
 // autocorrelatedRounds finds groups in which contenders' own noise lasts from round to
-// round (Evidence.Lasting).
+// round (Evidence.Autocorrelation).
 func autocorrelatedRounds(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
-	for _, g := range e.Groups {
-		s, tested := e.Lasting[g]
-		if !tested || !(s.P <= e.Opt.Alpha/float64(len(e.Groups))) {
+	for _, g := range e.Sets {
+		s, tested := e.Autocorrelation[g]
+		if !tested || !(s.P <= e.Opt.Alpha/float64(len(e.Sets))) {
 			continue
 		}
 		list = append(list, analysis.Finding{Text: fmt.Sprintf(

@@ -75,7 +75,7 @@ func toFindings(e *evidence, list []worstSample, format string) []analysis.Findi
 	var out []analysis.Finding
 	for _, g := range list {
 		f := analysis.Finding{Contender: g.Contender, Step: g.Step,
-			Text: fmt.Sprintf("%sin %s "+format, e.GroupPrefix(g.Group), countOf(g.rounds, e.Rounds()), g.text)}
+			Text: fmt.Sprintf("%sin %s "+format, e.GroupPrefix(g.ComparableSet), countOf(g.rounds, e.Rounds()), g.text)}
 		if len(g.rounds) == 1 {
 			f.Round = g.rounds[0]
 		}

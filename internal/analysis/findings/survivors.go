@@ -19,15 +19,15 @@ func spoiledClocks(e *evidence) []analysis.Finding {
 	clocks := map[findingKey][]string{}
 	var list []analysis.Finding
 	for _, g := range groupSamples(e, func(s *result.Sample) []result.Reason {
-		if s.Verdict != result.Valid || len(s.Spoiled) == 0 {
+		if s.Verdict != result.Valid || len(s.DroppedClocks) == 0 {
 			return nil
 		}
 		at := keyOf(s, "")
 		clocks[at] = nil
-		for _, spoiled := range s.Spoiled {
+		for _, spoiled := range s.DroppedClocks {
 			clocks[at] = append(clocks[at], spoiled.Clock)
 		}
-		return s.Spoiled[0].Reasons // all clocks have the same reasons
+		return s.DroppedClocks[0].Reasons // all clocks have the same reasons
 	}, keyOf) {
 		at := g.findingKey
 		at.Code = ""
@@ -38,25 +38,25 @@ func spoiledClocks(e *evidence) []analysis.Finding {
 	return list
 }
 
-// If the requests beyond a percentile come from fewer rounds than fewestBeyond (as
+// If the requests beyond a percentile come from fewer rounds than minBeyond (as
 // stat.RoundsBeyond counts), a single stall made the percentile. Figures with fewer rounds
-// than leastRounds are not judged.
+// than minRounds are not judged.
 const (
-	fewestBeyond = 1.5
-	leastRounds  = 3
+	minBeyond = 1.5
+	minRounds = 3
 )
 
 // oneStallTail finds tails that a single stall made.
 func oneStallTail(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		if at.Row().Aspect != result.Tail {
 			continue
 		}
 		var names []string
 		for _, r := range e.Results {
 			if r.Kernel == at.Kernel && r.Underlay == at.Underlay && r.Step == at.Step && r.Metric == at.Metric &&
-				r.N >= leastRounds && r.RoundsBeyond > 0 && r.RoundsBeyond < fewestBeyond {
+				r.N >= minRounds && r.RoundsBeyond > 0 && r.RoundsBeyond < minBeyond {
 				names = append(names, r.Contender)
 			}
 		}
@@ -64,7 +64,7 @@ func oneStallTail(e *evidence) []analysis.Finding {
 			continue
 		}
 		f := analysis.Finding{Step: at.Step, Text: fmt.Sprintf("%s%s of %s shows a single stall: nearly all requests beyond it come from one round",
-			e.GroupPrefix(at.Group), at.Metric, analysis.AndList(names))}
+			e.GroupPrefix(at.ComparableSet), at.Metric, analysis.AndList(names))}
 		if len(names) == 1 {
 			f.Contender = names[0]
 		}
@@ -76,7 +76,7 @@ func oneStallTail(e *evidence) []analysis.Finding {
 // survival says how many samples of each contender count at a step: for all figures
 // (clock "") or for those of one clock.
 type survival struct {
-	analysis.Group
+	analysis.ComparableSet
 	step, clock   string
 	contenders    []string
 	counts, tries []int // samples that count, and all samples, by contender
@@ -86,7 +86,7 @@ type survival struct {
 // sample of the step. Invalid samples are not counted for clocks.
 func survivals(e *evidence) []survival {
 	type site struct {
-		analysis.Group
+		analysis.ComparableSet
 		step, clock string
 	}
 	counts, tries := map[site]map[string]int{}, map[site]map[string]int{}
@@ -101,22 +101,22 @@ func survivals(e *evidence) []survival {
 	}
 	clocks := map[site]bool{}
 	for _, s := range e.Valid {
-		for _, spoiled := range s.Spoiled[:min(1, len(s.Spoiled))] { // the other clocks are spoiled in the same samples
-			clocks[site{analysis.GroupOf(s), s.Step, spoiled.Clock}] = true
+		for _, spoiled := range s.DroppedClocks[:min(1, len(s.DroppedClocks))] { // the other clocks are spoiled in the same samples
+			clocks[site{analysis.SetOf(s), s.Step, spoiled.Clock}] = true
 		}
 	}
 	for i := range e.Samples {
 		s := &e.Samples[i]
-		count(site{analysis.GroupOf(s), s.Step, ""}, s.Contender, s.Verdict == result.Valid)
+		count(site{analysis.SetOf(s), s.Step, ""}, s.Contender, s.Verdict == result.Valid)
 		for at := range clocks {
-			if at.Group == analysis.GroupOf(s) && at.step == s.Step && s.Verdict == result.Valid {
+			if at.ComparableSet == analysis.SetOf(s) && at.step == s.Step && s.Verdict == result.Valid {
 				count(at, s.Contender, s.Holds(at.clock))
 			}
 		}
 	}
 	var list []survival
 	for at, byContender := range tries {
-		found := survival{Group: at.Group, step: at.step, clock: at.clock}
+		found := survival{ComparableSet: at.ComparableSet, step: at.step, clock: at.clock}
 		for contender := range byContender {
 			found.contenders = append(found.contenders, contender)
 		}
@@ -157,7 +157,7 @@ func unevenExclusion(e *evidence) []analysis.Finding {
 		}
 		list = append(list, analysis.Finding{Step: s.step, Text: fmt.Sprintf(
 			"%sdo not compare %s excluded for some more often than for others (p = %.2g). Valid: %s",
-			e.GroupPrefix(s.Group), what, p[i], shortened(parts))})
+			e.GroupPrefix(s.ComparableSet), what, p[i], shortened(parts))})
 	}
 	return list
 }

@@ -43,7 +43,7 @@ func TestSpoiledClocks(t *testing.T) {
 		for _, c := range []string{"host", "x"} {
 			s := analysistest.Taken(c, round, map[string]float64{"latency_p50": 1e-3, "network_time_p50": 1e-4})
 			if c == "x" && round > 1 {
-				s.SpoilGenerator(late)
+				s.DropGeneratorClocks(late)
 			}
 			samples = append(samples, s)
 		}

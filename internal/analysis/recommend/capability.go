@@ -135,7 +135,7 @@ func memoryCapabilities(e *analysis.Evidence) []analysis.Capability {
 	if analysis.SharedMemory(e.Run.Arena) {
 		return nil
 	}
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		if at.Metric != result.MemoryOverhead {
 			continue
 		}

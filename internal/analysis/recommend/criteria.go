@@ -17,7 +17,7 @@ type Criterion struct {
 
 	// takes says whether the criterion uses the figures of a place. It is nil for
 	// stability, which uses the figures of all other criteria.
-	takes func(e *analysis.Evidence, at analysis.Place) bool
+	takes func(e *analysis.Evidence, at analysis.FigureKey) bool
 }
 
 // Criteria lists the criteria in the order of listings.
@@ -27,27 +27,27 @@ func Criteria() []Criterion {
 		{Name: "capacity", Help: "goodput of TCP and its CPU per Gbit/s, together", Weight: 1, Suite: "quick, throughput", takes: isCapacity},
 		{Name: "latency", Help: "median and p99, together: of network time, else of latency", Weight: 1, Suite: "quick, latency, rr", takes: isLatency},
 		{Name: "cpu", Help: "CPU by request, at a load that is the same for all", Weight: 1, Suite: "quick, latency, rr", takes: isCPU},
-		{Name: "memory", Help: "memory of idle nodes", Weight: 0.5, Suite: "throughput (on a cluster)", takes: func(e *analysis.Evidence, at analysis.Place) bool {
+		{Name: "memory", Help: "memory of idle nodes", Weight: 0.5, Suite: "throughput (on a cluster)", takes: func(e *analysis.Evidence, at analysis.FigureKey) bool {
 			return at.Metric == result.MemoryUsed && !analysis.SharedMemory(e.Run.Arena) && e.HasMetric(at, result.MemoryOverhead)
 		}},
-		{Name: "setup-time", Help: "time until the first pods reach each other", Suite: "any", takes: func(_ *analysis.Evidence, at analysis.Place) bool {
+		{Name: "setup-time", Help: "time until the first pods reach each other", Suite: "any", takes: func(_ *analysis.Evidence, at analysis.FigureKey) bool {
 			return at.Metric == result.SetupTime
 		}},
-		{Name: "tail", Help: "p99 and p99.9, together: of network time, else of latency", Suite: "latency", takes: func(e *analysis.Evidence, at analysis.Place) bool {
+		{Name: "tail", Help: "p99 and p99.9, together: of network time, else of latency", Suite: "latency", takes: func(e *analysis.Evidence, at analysis.FigureKey) bool {
 			return at.Row().Percent >= 99 && at.Row().Clock == rankedClock(e, at)
 		}},
-		{Name: "services", Help: "capacity, latency and cpu of traffic through a Service, at the largest number of Services of the run", Suite: "services", takes: func(e *analysis.Evidence, at analysis.Place) bool {
+		{Name: "services", Help: "capacity, latency and cpu of traffic through a Service, at the largest number of Services of the run", Suite: "services", takes: func(e *analysis.Evidence, at analysis.FigureKey) bool {
 			return amongMostServices(e, at.Step) && (isCapacity(e, at) || isLatency(e, at) || isCPU(e, at))
 		}},
 		{Name: "stability", Help: "how little the figures above differ between rounds", Suite: "any, with more rounds"},
 	}
 }
 
-func isCapacity(e *analysis.Evidence, at analysis.Place) bool {
+func isCapacity(e *analysis.Evidence, at analysis.FigureKey) bool {
 	return (at.Metric == result.Goodput || at.Metric == result.CPUPerGbit) && !e.Datagrams(at)
 }
 
-func isLatency(e *analysis.Evidence, at analysis.Place) bool {
+func isLatency(e *analysis.Evidence, at analysis.FigureKey) bool {
 	row := at.Row()
 	if at.Metric == result.LatencyMean {
 		return !e.HasMetric(at, result.LatencyP50)
@@ -55,7 +55,7 @@ func isLatency(e *analysis.Evidence, at analysis.Place) bool {
 	return (row.Percent == 50 || row.Percent == 99) && row.Clock == rankedClock(e, at)
 }
 
-func isCPU(e *analysis.Evidence, at analysis.Place) bool {
+func isCPU(e *analysis.Evidence, at analysis.FigureKey) bool {
 	return at.Metric == result.CPUPerRequest && !e.HasMetric(at, result.CPUPerGbit)
 }
 
@@ -87,7 +87,7 @@ func CriterionNames() []string {
 // the logarithm of the ratio to the baseline, with the sign for which higher is better. If
 // rounds are unpaired, it is the logarithm of the figure itself.
 type gauge struct {
-	analysis.Place
+	analysis.FigureKey
 	criterion int
 	merits    map[string]analysis.Series // by contender
 	base      analysis.Series            // merits of the baseline; nil if rounds are paired
@@ -95,7 +95,7 @@ type gauge struct {
 
 // gauges returns the gauges of a group, in the order of the places. A criterion without
 // weight has gauges only if stability has weight and the criterion has a default weight.
-func gauges(e *analysis.Evidence, g analysis.Group, weights []analysis.Weight) []gauge {
+func gauges(e *analysis.Evidence, g analysis.ComparableSet, weights []analysis.Weight) []gauge {
 	var list []gauge
 	criteria, all := Criteria(), false
 	for i, c := range criteria {
@@ -105,9 +105,9 @@ func gauges(e *analysis.Evidence, g analysis.Group, weights []analysis.Weight) [
 		if c.takes == nil || weights[i].Weight == 0 && !(all && c.Weight > 0) {
 			continue
 		}
-		for _, at := range e.Places {
+		for _, at := range e.Keys {
 			base := e.Figures[e.BaseOf(at)][e.Run.Baseline]
-			if at.Group != g || !c.takes(e, at) || len(base) == 0 {
+			if at.ComparableSet != g || !c.takes(e, at) || len(base) == 0 {
 				continue
 			}
 			figures := e.Figures[at]
@@ -115,7 +115,7 @@ func gauges(e *analysis.Evidence, g analysis.Group, weights []analysis.Weight) [
 				figures = e.Ranked(at, figures)
 			}
 			metric, _ := result.LookupMetric(at.Metric)
-			x := gauge{Place: at, criterion: i, merits: map[string]analysis.Series{}}
+			x := gauge{FigureKey: at, criterion: i, merits: map[string]analysis.Series{}}
 			if e.Unpaired() {
 				x.base = seriesLogs(base, metric.Better)
 			}
@@ -142,10 +142,10 @@ const MaxMissed = 0.30
 
 // usable reports whether a figure of a place counts: a typical contender's smallest
 // detectable difference is at most MaxMissed, or no figure of the run has one.
-func usable(e *analysis.Evidence, at analysis.Place) bool {
+func usable(e *analysis.Evidence, at analysis.FigureKey) bool {
 	var missed []float64
 	for i := range e.Results {
-		if r := &e.Results[i]; r.Place() == at && r.Contender != e.Run.Baseline && r.MDD != nil {
+		if r := &e.Results[i]; r.FigureKey() == at && r.Contender != e.Run.Baseline && r.MDD != nil {
 			missed = append(missed, *r.MDD)
 		}
 	}
@@ -205,7 +205,7 @@ func unpairedMerit(values, base analysis.Series, better string) analysis.Series 
 // rankedClocks are the clocks for the criterion latency. The first that a step has counts.
 var rankedClocks = []string{"network_time", "latency", "service_time"}
 
-func rankedClock(e *analysis.Evidence, at analysis.Place) string {
+func rankedClock(e *analysis.Evidence, at analysis.FigureKey) string {
 	for _, clock := range rankedClocks {
 		if e.HasMetric(at, clock+"_p50") {
 			return clock

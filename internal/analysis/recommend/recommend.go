@@ -51,7 +51,7 @@ func Choose(rec *result.Record, wish Wish) *analysis.Recommendation {
 	}
 
 	var lists []analysis.Recommendation
-	for _, g := range c.e.Groups {
+	for _, g := range c.e.Sets {
 		if gauges := gauges(c.e, g, c.weights); len(gauges) > 0 {
 			lists = append(lists, c.list(g, gauges))
 		}
@@ -61,7 +61,7 @@ func Choose(rec *result.Record, wish Wish) *analysis.Recommendation {
 	}
 	slices.SortStableFunc(lists, func(a, b analysis.Recommendation) int { return cmp.Compare(len(b.Ranked), len(a.Ranked)) })
 	first := lists[0]
-	first.Apart = lists[1:]
+	first.Others = lists[1:]
 	c.addLosses(&first)
 	return &first
 }
@@ -105,13 +105,13 @@ type chooser struct {
 }
 
 // list ranks the contenders of one group.
-func (c *chooser) list(g analysis.Group, gauges []gauge) analysis.Recommendation {
+func (c *chooser) list(g analysis.ComparableSet, gauges []gauge) analysis.Recommendation {
 	r := analysis.Recommendation{
 		Schema: analysis.RecommendSchema, Run: c.e.Run.ID, Baseline: c.e.Run.Baseline, Kernel: g.Kernel, Underlay: g.Underlay, Emulated: c.e.Run.Environment.Emulated(),
 		Needs: c.needs, Weights: []analysis.Weight{}, Confidence: c.e.Opt.Confidence, Ranked: []analysis.Choice{}, Lost: []analysis.Loss{}, Unknown: []analysis.Loss{}, Notes: []string{},
 		Alike: []string{}, Ignored: []string{},
 	}
-	for _, at := range c.leftOut(g) {
+	for _, at := range c.uncertainFigures(g) {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s at %s left out: its intervals are too wide", at.Metric, at.Step))
 	}
 	present := map[int]bool{}
@@ -150,11 +150,11 @@ func (c *chooser) list(g analysis.Group, gauges []gauge) analysis.Recommendation
 	return r
 }
 
-// leftOut returns the places of the group whose figures are too uncertain to count.
-func (c *chooser) leftOut(g analysis.Group) []analysis.Place {
-	var list []analysis.Place
-	for _, at := range c.e.Places {
-		if at.Group == g && (isLatency(c.e, at) || at.Row().Aspect == result.Tail) && at.Row().Clock == rankedClock(c.e, at) && !usable(c.e, at) {
+// uncertainFigures returns the places of the group whose figures are too uncertain to count.
+func (c *chooser) uncertainFigures(g analysis.ComparableSet) []analysis.FigureKey {
+	var list []analysis.FigureKey
+	for _, at := range c.e.Keys {
+		if at.ComparableSet == g && (isLatency(c.e, at) || at.Row().Aspect == result.Tail) && at.Row().Clock == rankedClock(c.e, at) && !usable(c.e, at) {
 			list = append(list, at)
 		}
 	}
@@ -182,8 +182,8 @@ func alike(ranked []analysis.Choice) []string {
 
 // rank sets the choices and the firmness of r. It returns which rounds are too few if the
 // firmness is Untested.
-func (c *chooser) rank(g analysis.Group, r *analysis.Recommendation, gauges []gauge, candidates []string, criteria []int, rng *rand.Rand) (tooFew string) {
-	s := scoresOf(gauges, c.e.Run.Baseline, candidates, criteria, c.weights, c.e.Opt.Confidence, c.e.Lasting[g].Inflation())
+func (c *chooser) rank(g analysis.ComparableSet, r *analysis.Recommendation, gauges []gauge, candidates []string, criteria []int, rng *rand.Rand) (tooFew string) {
+	s := scoresOf(gauges, c.e.Run.Baseline, candidates, criteria, c.weights, c.e.Opt.Confidence, c.e.Autocorrelation[g].Inflation())
 	ranked, order := s.rank(candidates, c.weights)
 	r.Ranked, r.Resamples, r.Alike = ranked, cmp.Or(c.wish.Resamples, defaultResamples), alike(ranked)
 	switch {
@@ -236,7 +236,7 @@ func firmness(s *scores, order []int, alike int) analysis.Firmness {
 
 // candidates returns the group's contenders that meet every need and have every figure of
 // the gauges. It adds the others to c.lost or c.unknown.
-func (c *chooser) candidates(g analysis.Group, gauges []gauge) []string {
+func (c *chooser) candidates(g analysis.ComparableSet, gauges []gauge) []string {
 	var list []string
 	if c.seen == nil {
 		c.seen = map[string]bool{}
@@ -260,11 +260,11 @@ func (c *chooser) candidates(g analysis.Group, gauges []gauge) []string {
 }
 
 // contendersIn returns the contenders with samples in the group, in the plan's order.
-func (c *chooser) contendersIn(g analysis.Group) []string {
+func (c *chooser) contendersIn(g analysis.ComparableSet) []string {
 	var list []string
 	for i := range c.e.Samples {
 		s := &c.e.Samples[i]
-		if analysis.GroupOf(s) == g && !slices.Contains(list, s.Contender) {
+		if analysis.SetOf(s) == g && !slices.Contains(list, s.Contender) {
 			list = append(list, s.Contender)
 		}
 	}

@@ -169,8 +169,8 @@ func TestGroupsAreNotRankedTogether(t *testing.T) {
 	if diff := cmp.Diff([]string{"calico-noencap", "flannel-vxlan"}, names(r.Ranked)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if len(r.Apart) != 1 || r.Apart[0].Underlay != "vpc" || !slices.Equal(names(r.Apart[0].Ranked), []string{"macvlan"}) {
-		t.Errorf("apart: %+v", r.Apart)
+	if len(r.Others) != 1 || r.Others[0].Underlay != "vpc" || !slices.Equal(names(r.Others[0].Ranked), []string{"macvlan"}) {
+		t.Errorf("apart: %+v", r.Others)
 	}
 }
 
@@ -433,7 +433,7 @@ func TestUnpairedRounds(t *testing.T) {
 		t.Errorf("scores %g and %g; as pairs %v", a.Ranked[0].Score, b.Ranked[0].Score, paired)
 	}
 	e := analysis.Collect(rec, analysis.Options{}.Complete(&result.Plan{}))
-	if want := e.Compare(e.Places[0], "macvlan").Ratio; math.Abs(a.Ranked[0].Score-want) > 1e-12 {
+	if want := e.Compare(e.Keys[0], "macvlan").Ratio; math.Abs(a.Ranked[0].Score-want) > 1e-12 {
 		t.Errorf("score %g, the report's ratio is %g", a.Ranked[0].Score, want)
 	}
 	if !strings.Contains(strings.Join(a.Notes, "\n"), "over all pairs of rounds") || a.Ranked[0].CI == nil {

@@ -269,10 +269,10 @@ func (s *scores) wins(rng *rand.Rand, resamples int) []float64 {
 }
 
 // otherWinner tries so many weightings. Each weight is multiplied by a random factor
-// between 1/mostReweigh and mostReweigh, even on a logarithmic scale.
+// between 1/maxReweigh and maxReweigh, even on a logarithmic scale.
 const (
-	weightings  = 1000
-	mostReweigh = 2.0
+	weightings = 1000
+	maxReweigh = 2.0
 )
 
 // otherWinner returns the share of the weightings with which another candidate than the
@@ -282,7 +282,7 @@ func otherWinner(rng *rand.Rand, ranked []analysis.Choice) float64 {
 	for range weightings {
 		var weights []float64
 		for _, t := range ranked[0].Terms {
-			weights = append(weights, t.Weight*math.Pow(mostReweigh, 2*rng.Float64()-1))
+			weights = append(weights, t.Weight*math.Pow(maxReweigh, 2*rng.Float64()-1))
 		}
 		score := func(c *analysis.Choice) float64 {
 			sum, total := 0.0, 0.0

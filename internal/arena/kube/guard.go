@@ -82,7 +82,7 @@ func (g *guard) start(o *Options) error {
 		return err
 	}
 	defer from.Close()
-	p, err := host.Apart(host.Command{Argv: g.argv, Stdin: from})
+	p, err := host.StartDetached(host.Command{Argv: g.argv, Stdin: from})
 	if err != nil {
 		to.Close()
 		return err

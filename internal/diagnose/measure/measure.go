@@ -333,7 +333,7 @@ func (s *session) sizes(ctx context.Context) error {
 					return from.agent.Crosses(ctx, watch, agent.SizeProbe{Target: to.echo, Size: size, Timeout: timeout})
 				}
 			}
-			whole, err := agent.LargestWhole(leastPacket, from.mtu, crosses(0), crosses(time.Second))
+			whole, err := agent.LargestWhole(minPacket, from.mtu, crosses(0), crosses(time.Second))
 			if watch != nil {
 				_, stopErr := watch.StopSniffing(ctx)
 				err = errors.Join(err, stopErr)
@@ -353,8 +353,8 @@ func (s *session) sizes(ctx context.Context) error {
 	return nil
 }
 
-// leastPacket is what every IPv4 host takes (RFC 791).
-const leastPacket = 576
+// minPacket is what every IPv4 host takes (RFC 791).
+const minPacket = 576
 
 // uplink returns the node's device that holds its address.
 func (s *session) uplink(n *end) string {

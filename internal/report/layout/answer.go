@@ -363,7 +363,7 @@ func (v *View) Capability(contender, need string) string {
 
 // lettered returns the figures that are in the group with the letter.
 func lettered(figures []*analysis.Result, letter string) []*analysis.Result {
-	return slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return !slices.Contains(f.Groups, letter) })
+	return slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return !slices.Contains(f.Letters, letter) })
 }
 
 // few joins at most maxNamed names, and counts the others: "a, b, c, d and 5 more".
@@ -538,7 +538,7 @@ func (v *View) AdviceLines() []string {
 			return nil // one contender is no choice
 		}
 	case analysis.Untested:
-		return v.leastMemory() // the answer says what so few rounds can tell
+		return v.minMemory() // the answer says what so few rounds can tell
 	}
 	lines := []string{"Best by " + Weighed(rec) + ": " + FirmnessText(rec) + "."}
 	for _, note := range rec.Notes {
@@ -595,8 +595,8 @@ func (v *View) heldLine(contender string) []string {
 	return nil
 }
 
-// leastMemory names the contenders with the least memory of idle nodes.
-func (v *View) leastMemory() []string {
+// minMemory names the contenders with the least memory of idle nodes.
+func (v *View) minMemory() []string {
 	for i := range v.Groups {
 		g := &v.Groups[i]
 		for _, s := range v.Steps {

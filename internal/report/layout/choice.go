@@ -118,7 +118,7 @@ func AdviceText(a *analysis.Advice) string {
 	switch {
 	case !a.Measured():
 		return "no figures of " + analysis.AndList(a.Chief) + " in this run; to measure them: cnibench run " + a.Run
-	case len(r.Ranked) == 0 && len(r.Apart) == 0:
+	case len(r.Ranked) == 0 && len(r.Others) == 0:
 		return FirmnessText(r) + "; to measure others: cnibench run " + a.Run
 	case len(r.Ignored) > 0:
 		return FirmnessText(r) + "; without " + analysis.AndList(r.Ignored) + ", of which the run has no figures"

@@ -75,7 +75,7 @@ func Letters(r *analysis.Result) string {
 	if r == nil {
 		return ""
 	}
-	return strings.Join(r.Groups, "")
+	return strings.Join(r.Letters, "")
 }
 
 // BareCluster returns a note about the baseline of a run with --install; "" for other runs.
@@ -110,7 +110,7 @@ func (v *View) Legend() []string {
 	standIn, ranked := "", map[spot]int{}
 	for _, r := range v.Results {
 		pooled = pooled || r.Count > 0
-		grouped = grouped || len(r.Groups) > 0
+		grouped = grouped || len(r.Letters) > 0
 		if r.VsBaseline != nil && r.VsBaseline.Step != "" && standIn == "" {
 			standIn = r.Step + " to " + r.VsBaseline.Step
 		}
@@ -122,7 +122,7 @@ func (v *View) Legend() []string {
 		confidence = max(confidence, r.Confidence)
 		bounded = bounded || r.VsBaseline != nil && r.VsBaseline.CI != nil
 		missing = missing || r.VsBaseline != nil && r.VsBaseline.CI == nil
-		if r.Ranked && len(r.Groups) == 0 {
+		if r.Ranked && len(r.Letters) == 0 {
 			at := spot{Site{Kernel: r.Kernel, Underlay: r.Underlay}, r.Step, r.Metric}
 			ranked[at]++
 			ungrouped = max(ungrouped, ranked[at])
@@ -235,8 +235,8 @@ func (v *View) TopFindings() []analysis.Finding {
 // FindingLine returns a finding in one line: what was found, where, and what to do.
 func FindingLine(f *analysis.Finding) string {
 	words := f.Text
-	if f.Count <= 1 && f.Place() != "" {
-		words = f.Place() + ": " + words
+	if f.Count <= 1 && f.Where() != "" {
+		words = f.Where() + ": " + words
 	}
 	if f.Title != "" && f.Count <= 1 && !f.Note {
 		words = f.Title + ": " + words

@@ -107,7 +107,7 @@ func (t *Writer) grid(g *layout.Group, columns []layout.Column, d detail) []stri
 	lettered, ratios := false, false
 	for _, c := range g.Contenders {
 		f := g.Figure(c.ID, columns[0])
-		lettered = lettered || f != nil && len(f.Groups) > 0
+		lettered = lettered || f != nil && len(f.Letters) > 0
 	}
 	head := table.Row{}
 	var right []int

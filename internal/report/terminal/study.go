@@ -11,8 +11,8 @@ import (
 // do not contain orange, so words are printed beside the figures, too.
 var bandColor = map[string]string{"green": "32", "yellow": "33", "orange": "33;1", "red": "31"}
 
-// mostWorded is how many columns have room for words beside their figures.
-const mostWorded = 5
+// maxWorded is how many columns have room for words beside their figures.
+const maxWorded = 5
 
 // pictures prints the tables of the study's pictures, if the run repeats a study.
 func (t *Writer) pictures() {
@@ -38,7 +38,7 @@ func (t *Writer) picture(p layout.PictureTable) {
 		head = append(head, t.Paint(Bold, t.Short(h)))
 	}
 	tw.AppendHeader(head)
-	wide := len(p.Head) <= mostWorded
+	wide := len(p.Head) <= maxWorded
 	for _, r := range p.Rows {
 		row := table.Row{t.Short(r.Name)}
 		for _, c := range r.Cells {

@@ -82,15 +82,15 @@ func (n *nodesNetwork) here(args ...string) []string {
 func (n *nodesNetwork) takeBack(ctx context.Context, e setNode) error {
 	for try := 1; ; try++ {
 		_, err := ask(ctx, e, tune.Request{}, n.here("--take-back="+strconv.Itoa(e.mark))...)
-		if err == nil || !strings.Contains(err.Error(), tune.ErrBusy.Error()) || try == mostTries {
+		if err == nil || !strings.Contains(err.Error(), tune.ErrBusy.Error()) || try == maxTries {
 			return err
 		}
 		time.Sleep(time.Second)
 	}
 }
 
-// mostTries is how often a node is asked to take settings back.
-const mostTries = 10
+// maxTries is how often a node is asked to take settings back.
+const maxTries = 10
 
 // Down implements arena.Network. The nodes' pods, which go, take the settings back first.
 func (n *nodesNetwork) Down(ctx context.Context) error {

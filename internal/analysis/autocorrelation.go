@@ -12,15 +12,15 @@ import (
 // This file tests whether contenders' own noise lasts from round to round. If it does,
 // intervals of ratios become wider, and only larger differences give different letters.
 
-// lasting returns, by group, the result of stat.Serially for all usual figures of the group
+// autocorrelation returns, by group, the result of stat.Serially for all usual figures of the group
 // together. The map is empty if rounds are unpaired.
-func (e *Evidence) lasting() map[Group]stat.Serial {
-	found := map[Group]stat.Serial{}
+func (e *Evidence) autocorrelation() map[ComparableSet]stat.Serial {
+	found := map[ComparableSet]stat.Serial{}
 	if e.Unpaired() {
 		return found
 	}
-	for _, g := range e.Groups {
-		places := slices.DeleteFunc(slices.Clone(e.Places), func(at Place) bool { return at.Group != g || !e.IsMainMetric(at) })
+	for _, g := range e.Sets {
+		places := slices.DeleteFunc(slices.Clone(e.Keys), func(at FigureKey) bool { return at.ComparableSet != g || !e.IsMainMetric(at) })
 		places, rounds := wholeTogether(e, places)
 		var tables [][][]float64
 		for _, at := range places {
@@ -31,8 +31,8 @@ func (e *Evidence) lasting() map[Group]stat.Serial {
 	return found
 }
 
-// IsMainMetric reports whether the place's metric represents the aspect Traffic or Typical at its step.
-func (e *Evidence) IsMainMetric(at Place) bool {
+// IsMainMetric reports whether the figure's metric represents the aspect Traffic or Typical at its step.
+func (e *Evidence) IsMainMetric(at FigureKey) bool {
 	row := at.Row()
 	if row.Aspect != result.Traffic && row.Aspect != result.Typical {
 		return false
@@ -48,13 +48,13 @@ func (e *Evidence) IsMainMetric(at Place) bool {
 // wholeTogether returns the rounds that are whole at each of the places. Places with so few
 // that too few would be left, e.g. of a step that was taken in the first rounds only, are left
 // out of the places.
-func wholeTogether(e *Evidence, places []Place) (kept []Place, rounds []int) {
-	whole := map[Place][]int{}
+func wholeTogether(e *Evidence, places []FigureKey) (kept []FigureKey, rounds []int) {
+	whole := map[FigureKey][]int{}
 	for _, at := range places {
 		whole[at] = wholeRounds(e, at)
 	}
 	most := slices.Clone(places)
-	slices.SortStableFunc(most, func(a, b Place) int { return len(whole[b]) - len(whole[a]) })
+	slices.SortStableFunc(most, func(a, b FigureKey) int { return len(whole[b]) - len(whole[a]) })
 	for i, at := range most {
 		common := whole[at]
 		if i > 0 {
@@ -69,7 +69,7 @@ func wholeTogether(e *Evidence, places []Place) (kept []Place, rounds []int) {
 
 // wholeRounds returns the rounds in which most contenders of the place have a value. The last
 // round of an interrupted run is none of them.
-func wholeRounds(e *Evidence, at Place) []int {
+func wholeRounds(e *Evidence, at FigureKey) []int {
 	measured := map[int]int{} // how many contenders have a value, by round
 	for _, s := range e.Figures[at] {
 		for round := range s {

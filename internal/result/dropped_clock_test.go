@@ -15,16 +15,16 @@ func TestSpoilGenerator(t *testing.T) {
 	s := aSample("host", "http", 1)
 	s.Metrics = map[string]float64{"rate": 5003, "latency_p50": 1e-3, "latency_p99": 2e-3, "network_time_p50": 1e-4, "send_lag_p50": 9e-4, "service_time_p50": 3e-4}
 	s.Histograms = map[string]*hdrhistogram.Histogram{"latency": histogram(1), "network_time": histogram(1), "service_time": histogram(1)}
-	s.SpoilGenerator(late)
+	s.DropGeneratorClocks(late)
 
 	if diff := cmp.Diff(map[string]float64{"rate": 5003, "network_time_p50": 1e-4, "send_lag_p50": 9e-4}, s.Metrics); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
-	want := []result.Spoiled{
+	want := []result.DroppedClock{
 		{Clock: "latency", Reasons: late, Metrics: map[string]float64{"latency_p50": 1e-3, "latency_p99": 2e-3}},
 		{Clock: "service_time", Reasons: late, Metrics: map[string]float64{"service_time_p50": 3e-4}},
 	}
-	if diff := cmp.Diff(want, s.Spoiled); diff != "" {
+	if diff := cmp.Diff(want, s.DroppedClocks); diff != "" {
 		t.Errorf("spoiled (-want +got):\n%s", diff)
 	}
 	if len(s.Histograms) != 1 || s.Histograms["network_time"] == nil {
@@ -43,7 +43,7 @@ func TestSpoilGenerator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, rec.Samples[0].Spoiled); diff != "" {
+	if diff := cmp.Diff(want, rec.Samples[0].DroppedClocks); diff != "" {
 		t.Errorf("loaded (-want +got):\n%s", diff)
 	}
 }
