@@ -101,9 +101,10 @@ type Result struct {
 	RoundsBeyond float64     `json:"rounds_beyond,omitempty"`
 	CI           *Interval   `json:"ci"` // null: too few rounds for the confidence
 	Confidence   float64     `json:"confidence"`
-	Values       []float64   `json:"values"`      // of the valid samples that carry the metric, by round
-	VsBaseline   *Comparison `json:"vs_baseline"` // null for the baseline, or if it has no comparable figure
-	Ranked       bool        `json:"ranked"`      // contenders can be ranked by it: it is better high or low, and the contender causes it
+	Values       []float64   `json:"values"`                // of the valid samples that carry the metric, by round
+	VsBaseline   *Comparison `json:"vs_baseline"`           // null for the baseline, or if it has no comparable figure
+	AnotherRun   *AnotherRun `json:"another_run,omitempty"` // where the ratio would lie in another run; nil: not known
+	Ranked       bool        `json:"ranked"`                // contenders can be ranked by it: it is better high or low, and the contender causes it
 	// Letters are letters, "a" the best: contenders that share a letter can't be told
 	// apart. Empty if not ranked, or if the rounds are too few to tell any two apart.
 	Letters []string `json:"groups"`
@@ -143,6 +144,23 @@ type Comparison struct {
 	// pod to pod, for a path that the baseline does not have.
 	Step string `json:"baseline_step,omitempty"`
 }
+
+// AnotherRun is the interval in which the ratio to the baseline would lie in another run, at
+// another hour or on another machine; package otherruns makes it.
+type AnotherRun struct {
+	CI         Interval `json:"ci"`
+	Confidence float64  `json:"confidence"`
+	Runs       int      `json:"runs"`   // behind the interval, this one among them
+	Source     string   `json:"source"` // OwnRuns or ProjectRuns
+	// Ratios are those of the user's own runs, in their order; nil with the project's.
+	Ratios []float64 `json:"ratios,omitempty"`
+}
+
+// The sources of AnotherRun.
+const (
+	OwnRuns     = "own"     // the user's own runs
+	ProjectRuns = "project" // this run and those of the project
+)
 
 // Finding is something a reader must know: all that was found of one kind.
 type Finding struct {

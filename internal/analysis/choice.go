@@ -34,6 +34,8 @@ type Recommendation struct {
 	// Ignored are the criteria with a weight and without a figure.
 	Ignored []string `json:"ignored"`
 	Notes   []string `json:"notes"`
+	// Elsewhere says whether other runs would choose alike; "" if nothing is known of that.
+	Elsewhere string `json:"elsewhere,omitempty"`
 	// Others are recommendations for contenders on other kernels or underlays, which
 	// can't be ranked with these. Their Lost and Unknown are empty: this
 	// Recommendation's lists name all contenders.

@@ -61,6 +61,10 @@ var layers = []layer{
 		why: "a choice is made from the evidence alone",
 	},
 	{
+		pkg: "internal/analysis/otherruns", only: room(), never: []string{"os/...", "net/..."}, calls: clock,
+		why: "what another run would give follows from reports and from the table of the project's runs",
+	},
+	{
 		pkg: "internal/analysis/compare", only: room("internal/analysis/findings"), never: []string{"os/...", "net/..."}, calls: clock,
 		why: "a comparison is made from the evidence of two runs, and from what disturbed them",
 	},

@@ -33,15 +33,16 @@ type recommendFlags struct {
 func newRecommendCmd() *cobra.Command {
 	var f recommendFlags
 	c := &cobra.Command{
-		Use:   "recommend DIR",
+		Use:   "recommend DIR...",
 		Short: "Choose a pod network from a run, for given needs",
 		Long:  recommendHelp(),
 		Example: `  cnibench recommend cnibench-run-20260102-030405 --need policy,arm64
   cnibench recommend cnibench-run-20260102-030405 --need encryption --weight latency=2,cpu=0.5
   cnibench recommend cnibench-run-20260102-030405 --scenario tail-latency
+  cnibench recommend monday tuesday wednesday
   cnibench recommend cnibench-run-20260102-030405 --format json | jq '.ranked[0]'`,
-		Args: runDirs(1, 1),
-		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
+		Args: runDirs(1, 0),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
 	}
 	fl := c.Flags()
 	fl.StringSliceVar(&f.needs, "need", nil, "`needs` that rule a contender out, listed above")
@@ -122,7 +123,7 @@ func (f *recommendFlags) wish() (recommend.Wish, error) {
 	return wish, err
 }
 
-func (f *recommendFlags) run(c *cobra.Command, dir string) error {
+func (f *recommendFlags) run(c *cobra.Command, args []string) error {
 	wish, err := f.wish()
 	if err != nil {
 		return err
@@ -141,9 +142,10 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 	var list []*analysis.Recommendation
 	var titles []string
 	var failed []error
-	dirs := result.Runs(dir)
+	dirs := runsOf(args)
+	var records []*result.Record
 	for _, dir := range dirs {
-		r, title, err := f.choose(dir, wish, scenario)
+		r, rec, title, err := f.choose(dir, wish, scenario)
 		switch {
 		case err != nil && exit.Code(err) != exit.Gate:
 			return err
@@ -154,7 +156,7 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 		if s := report.IgnoredText(r); s != "" {
 			fmt.Fprintln(c.ErrOrStderr(), "cnibench: "+s)
 		}
-		list, titles = append(list, r), append(titles, title)
+		list, titles, records = append(list, r), append(titles, title), append(records, rec)
 	}
 	if list == nil {
 		return errors.Join(failed...)
@@ -162,9 +164,12 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 	for _, err := range failed {
 		fmt.Fprintf(c.ErrOrStderr(), "cnibench: %v\n", err)
 	}
+	if list, err = choosingTogether(args, list, records); err != nil {
+		return err
+	}
 	write := func(w io.Writer, opt report.Options) (err error) {
 		for i, r := range list {
-			if len(dirs) > 1 && f.format != string(report.JSON) {
+			if len(list) > 1 && f.format != string(report.JSON) {
 				fmt.Fprintf(w, "%s\n\n", titles[i])
 			}
 			err = errors.Join(err, report.WriteRecommendation(w, f.format, r, opt))
@@ -180,24 +185,23 @@ func (f *recommendFlags) run(c *cobra.Command, dir string) error {
 
 // choose recommends from the run in dir, and returns the run's title. Its error has exit.Gate if the run has no figures
 // for that.
-func (f *recommendFlags) choose(dir string, wish recommend.Wish, scenario *recommend.Scenario) (r *analysis.Recommendation, title string, err error) {
-	rec, err := result.Load(dir)
-	if err != nil {
-		return nil, "", err
+func (f *recommendFlags) choose(dir string, wish recommend.Wish, scenario *recommend.Scenario) (r *analysis.Recommendation, rec *result.Record, title string, err error) {
+	if rec, err = result.Load(dir); err != nil {
+		return nil, nil, "", err
 	}
 	r = recommend.Choose(rec, wish)
 	if scenario != nil {
 		if advice := scenario.Advice(r); !advice.Measured() {
-			return nil, "", exit.With(exit.Gate, fmt.Errorf("%s: no figures of %s to judge %s by; measure them: cnibench run %s", dir, analysis.AndList(advice.Chief), f.scenario, advice.Run))
+			return nil, nil, "", exit.With(exit.Gate, fmt.Errorf("%s: no figures of %s to judge %s by; measure them: cnibench run %s", dir, analysis.AndList(advice.Chief), f.scenario, advice.Run))
 		}
 	}
 	if r == nil {
-		return nil, "", exit.With(exit.Gate, fmt.Errorf("%s: nothing to score by: no contender has a valid figure of the weighted criteria beside the baseline %s; `cnibench report %s` says why", dir, rec.Run.Baseline, dir))
+		return nil, nil, "", exit.With(exit.Gate, fmt.Errorf("%s: nothing to score by: no contender has a valid figure of the weighted criteria beside the baseline %s; `cnibench report %s` says why", dir, rec.Run.Baseline, dir))
 	}
 	if noCriterionMeasured(wish.Weights, r) {
-		return nil, "", exit.With(exit.Gate, fmt.Errorf("%s: %s; leave --weight out, or measure with suites that have: %s", dir, report.IgnoredText(r), suitesOf(r.Ignored)))
+		return nil, nil, "", exit.With(exit.Gate, fmt.Errorf("%s: %s; leave --weight out, or measure with suites that have: %s", dir, report.IgnoredText(r), suitesOf(r.Ignored)))
 	}
-	return r, report.Title(dir, rec.Run.Arena, rec.Run.Environment), nil
+	return r, rec, report.Title(dir, rec.Run.Arena, rec.Run.Environment), nil
 }
 
 // suitesOf names what measures the criteria.

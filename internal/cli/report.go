@@ -23,16 +23,17 @@ func newReportCmd() *cobra.Command {
 	var costs costFlags
 	var wide bool
 	c := &cobra.Command{
-		Use:   "report DIR",
+		Use:   "report DIR...",
 		Short: "Show a run: text, Markdown, CSV, JSON, HTML, benchstat or OpenMetrics",
-		Long:  "Shows a run again, in the format that you choose. Needs no root and no lab. Of an unfinished run it\nshows the rounds that there are. Of a folder with several runs, such as a study that needs two\nkernels, it shows one after the other and compares nothing between them.",
+		Long:  "Shows a run again, in the format that you choose. Needs no root and no lab. Of an unfinished run it\nshows the rounds that there are. Of a folder with several runs, such as a study that needs two\nkernels, it shows one after the other and compares nothing between them. Of several runs of one\nkind, given by name or in the folder of run --repeat, it shows the first, with the ratios of all\nand, from three on, where those of a further run would lie.",
 		Example: `  cnibench report cnibench-run-20260102-030405
   cnibench report cnibench-run-20260102-030405 --format json | jq .findings
+  cnibench report monday tuesday wednesday
   cnibench report cnibench-run-20260102-030405 --format html -o page.html
   cnibench report cnibench-run-20260102-030405 --fleet nodes=1000,gbps=2 --prices prices.yaml --watts-per-core 5
   cnibench report cnibench-run-20260102-030405 --published=kube-ovn-1.8
   cnibench report cnibench-run-20260102-030405 --format openmetrics | gzip >run.om.gz`,
-		Args: runDirs(1, 1),
+		Args: runDirs(1, 0),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(report.Formats(), format) {
 				return text.Unknown("format", format, report.Formats())
@@ -41,12 +42,13 @@ func newReportCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			dirs := result.Runs(args[0])
+			dirs := runsOf(args)
 			if len(dirs) > 1 && format == string(report.OpenMetrics) {
-				return exit.Usage("%s holds several runs; show one of them: %s", args[0], strings.Join(dirs, ", "))
+				return exit.Usage("%s: several runs; show one of them: %s", strings.Join(args, ", "), strings.Join(dirs, ", "))
 			}
 			var shown []report.Run
 			var none []error
+			var records []*result.Record
 			opt := report.Options{Wide: wide}
 			for _, dir := range dirs {
 				rec, err := result.Load(dir)
@@ -66,7 +68,10 @@ func newReportCmd() *cobra.Command {
 					wholeRun(&opt, dir, rec, console.Logger(c.ErrOrStderr()))
 				}
 				shown = append(shown, report.Run{Dir: dir, Report: r})
-				none = append(none, report.NoneValid(rec))
+				none, records = append(none, report.NoneValid(rec)), append(records, rec)
+			}
+			if shown, err = together(args, shown, records); err != nil {
+				return err
 			}
 			if output == "" {
 				out := c.OutOrStdout()

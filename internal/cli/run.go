@@ -3,12 +3,14 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/cli/clusterflags"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
+	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/study"
@@ -17,8 +19,10 @@ import (
 // runFlags is the command line of `cnibench run`.
 type runFlags struct {
 	run.Request
-	plan   bool   // say what would be done, and stop
-	config string // file of flags
+	plan   bool          // say what would be done, and stop
+	config string        // file of flags
+	repeat int           // number of runs
+	spread time.Duration // from the begin of a run to that of the next
 }
 
 func newRunCmd() *cobra.Command { return (&runFlags{Request: run.NewRequest()}).command() }
@@ -48,6 +52,7 @@ and a baseline of its own.`),
   cnibench run --suite throughput --contenders host,flannel-vxlan,calico-noencap --rounds 6
   cnibench run --suite latency --rates auto --mtu 9000 --line-rate 10G
   cnibench run --study 2016
+  cnibench run --repeat 3 --spread 1h
   cnibench run --cni-conf mynet.conflist --contenders host,custom
   cnibench run --arena kube --max-rate 500M
   cnibench run --arena kube --context old,new
@@ -70,6 +75,8 @@ and a baseline of its own.`),
 	fl.DurationVar(&f.Duration, "duration", 0, "measured time of each step (default: from the suite)")
 	fl.DurationVar(&f.Slice, "slice", f.Slice, "`length` of a turn: all contenders stay up and take turns (200ms in a cluster and with an emulated CPU); 0: measure one contender after the other")
 	fl.DurationVar(&f.Warmup, "warmup", 0, "time under load before the measured time; no figure includes it (default: from the suite)")
+	fl.IntVar(&f.repeat, "repeat", 1, "make so many `runs`, into OUT/1, OUT/2, …: from three on the report says where another run's ratios would lie")
+	fl.DurationVar(&f.spread, "spread", 0, "with --repeat: begin each run so long after the one before, e.g. 1h, so that hours differ")
 	fl.Uint64Var(&f.Seed, "seed", 0, "seed of the shuffled order (default: from the clock)")
 	fl.StringVar(&f.Out, "out", "", "run `directory` to write (default: cnibench-run-TIME)")
 	fl.StringVar(&f.Resume, "resume", "", "continue the interrupted run in `DIR`; finished samples are not repeated")
@@ -113,11 +120,20 @@ func runRun(c *cobra.Command, f *runFlags) error {
 	if err == nil && len(list) == 1 {
 		list, err = f.kernels(c)
 	}
+	repeats, repeatErr := f.repeated()
+	switch {
+	case err == nil && repeatErr != nil:
+		err = repeatErr
+	case err == nil && len(repeats) > 1 && len(list) > 1:
+		err = exit.Usage("--repeat is for runs of one cluster; name one --context")
+	case len(repeats) > 1:
+		list = repeats
+	}
 	if err != nil {
 		return err
 	}
 	var jobs []*run.Job
-	for _, one := range list {
+	for i, one := range list {
 		if err := one.Check(); err != nil {
 			return err
 		}
@@ -126,7 +142,7 @@ func runRun(c *cobra.Command, f *runFlags) error {
 			return err
 		}
 		jobs = append(jobs, job)
-		if f.plan {
+		if f.plan && (i == 0 || len(repeats) < 2) { // repeated runs have one plan
 			if err := job.WritePlan(c.OutOrStdout()); err != nil {
 				return err
 			}
@@ -134,6 +150,9 @@ func runRun(c *cobra.Command, f *runFlags) error {
 	}
 	if f.plan {
 		return nil
+	}
+	if len(repeats) > 1 {
+		return leadRepeats(c, f, jobs)
 	}
 	if len(list) > 1 && !f.Kind().Cluster {
 		return leadKernels(c, f.Out, list, jobs)

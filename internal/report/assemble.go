@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/cost"
 	"github.com/cnibench/cnibench/internal/analysis/findings"
+	"github.com/cnibench/cnibench/internal/analysis/otherruns"
 	"github.com/cnibench/cnibench/internal/analysis/recommend"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/published"
@@ -33,10 +34,34 @@ func Assemble(dir string, rec *result.Record, opt analysis.Options) *analysis.Re
 	r.Capabilities = recommend.Capabilities(rec, wish.Catalogue)
 	r.Recommendation = recommend.Choose(rec, wish)
 	r.Advice, _ = recommend.Advise(rec, wish) // a test reads the scenarios of this version
+	Elsewhere(rec, r, nil)
 	if id := rec.Run.Plan.Settings["study"]; id != "" {
 		_ = ShowStudy(r, id) // a study that this version does not have leaves no pictures
 	}
 	return r
+}
+
+// Elsewhere says in r, the report of rec, where its ratios would lie in another run, and whether
+// other runs would choose alike: by it and the user's other runs of the same kind, or if
+// these are too few by it and those of the project.
+func Elsewhere(rec *result.Record, r *analysis.Report, others []*analysis.Report) {
+	table, err := otherruns.Project()
+	if err != nil {
+		return // a test reads the table of this version
+	}
+	otherruns.Predict(r, others, table)
+	var choices []*analysis.Recommendation
+	for _, o := range others {
+		choices = append(choices, o.Recommendation)
+	}
+	ChoiceElsewhere(rec, r.Recommendation, choices)
+}
+
+// ChoiceElsewhere says in r, the choice from rec, whether other runs would choose alike.
+func ChoiceElsewhere(rec *result.Record, r *analysis.Recommendation, others []*analysis.Recommendation) {
+	if table, err := otherruns.Project(); err == nil && r != nil {
+		r.Elsewhere = otherruns.Choice(r, &rec.Run, others, table)
+	}
 }
 
 // Analyse makes the report of a record alone. Only valid samples count for figures. Invalid

@@ -102,6 +102,7 @@ type section struct {
 	Title   string
 	Matrix  *standings  // nil if no contender has a ratio
 	Summary []htmlTable // a single table; empty without a headline
+	Another *layout.AnotherRun
 	Further []htmlTable
 	charts  []chart
 }
@@ -224,7 +225,7 @@ func (p page) Has(view string) bool {
 }
 
 func newSection(v *sheet, g *layout.Group, place int) section {
-	s := section{Place: place, Title: g.Title(), Matrix: v.standings(g), charts: v.charts(g, fmt.Sprintf("chart-%d", place+1))}
+	s := section{Place: place, Title: g.Title(), Matrix: v.standings(g), Another: v.AnotherRun(g), charts: v.charts(g, fmt.Sprintf("chart-%d", place+1))}
 	for i := range s.charts {
 		s.charts[i].Places.Group = place
 	}

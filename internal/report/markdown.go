@@ -29,6 +29,7 @@ func writeMarkdown(w io.Writer, r *analysis.Report, _ Options) error {
 		if len(head) > 0 {
 			mdTable(bw, v, g, head)
 		}
+		mdAnotherRun(bw, v, g)
 		scales := v.Scales()
 		mdScales(bw, g, scales)
 		for _, columns := range layout.Further(g, v.ApartFrom(scales), head) {
@@ -87,6 +88,25 @@ func mdTable(w *bufio.Writer, v *layout.View, g *layout.Group, columns []layout.
 		}
 	}
 	w.WriteString("\n")
+}
+
+// mdAnotherRun writes where the ratios of the first table would lie in another run.
+func mdAnotherRun(w *bufio.Writer, v *layout.View, g *layout.Group) {
+	other := v.AnotherRun(g)
+	if other == nil {
+		return
+	}
+	fmt.Fprintf(w, "**%s**\n\n", layout.AnotherRunTitle)
+	for i, cells := range append([][]string{other.Head}, other.Rows...) {
+		for _, c := range cells {
+			w.WriteString("| " + md(c) + " ")
+		}
+		w.WriteString("|\n")
+		if i == 0 {
+			w.WriteString("|---|" + strings.Repeat("---:|", len(cells)-1) + "\n")
+		}
+	}
+	fmt.Fprintf(w, "\n%s\n\n", md(other.About))
 }
 
 func mdCell(r *analysis.Result, absent string) string {

@@ -42,6 +42,9 @@ func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) er
 	if s := IgnoredText(r); s != "" {
 		t.Wrap("", s, terminal.Yellow)
 	}
+	if r.Elsewhere != "" {
+		t.Wrap("", text.SafeLine(r.Elsewhere), "")
+	}
 	t.Wrap("", "needed: "+layout.Asked(r)+"; run "+text.SafeLine(r.Run), terminal.Dim)
 	t.Line("")
 	for i, list := range append([]analysis.Recommendation{*r}, r.Others...) {
@@ -142,6 +145,9 @@ func writeRecommendMarkdown(w io.Writer, r *analysis.Recommendation) error {
 	fmt.Fprintf(bw, "### %s\n\n", md(layout.FirmnessText(r)))
 	if s := IgnoredText(r); s != "" {
 		fmt.Fprintf(bw, "**%s**\n\n", md(s))
+	}
+	if r.Elsewhere != "" {
+		fmt.Fprintf(bw, "%s\n\n", md(r.Elsewhere))
 	}
 	fmt.Fprintf(bw, "Needed: %s. Run %s.\n\n", md(layout.Asked(r)), md(r.Run))
 	for _, list := range append([]analysis.Recommendation{*r}, r.Others...) {

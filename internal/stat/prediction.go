@@ -31,23 +31,44 @@ func Predict(figures []float64, confidence float64) Shift {
 	return s
 }
 
-// PredictTogether is Predict for several figures of the same runs, a row each. The spread
-// between runs is pooled over the figures, which makes the intervals of figures alike. A row
-// may have fewer figures than others.
-func PredictTogether(rows [][]float64, confidence float64) []Shift {
-	spread, ok := PooledSpread(rows, false)
+// PredictRatios is Predict for several contenders' ratios of the same runs, a row each. From
+// one run to another all ratios move together, in proportion to their logarithms: a machine on
+// which the baseline is dear makes every other contender look cheap. The spread between runs
+// is therefore pooled over the rows as a share of the logarithm. A row may have fewer figures
+// than others, and even one: then its interval is as wide as the difference of two runs.
+func PredictRatios(rows [][]float64, confidence float64) []Shift {
+	var squares, free float64
 	list := make([]Shift, len(rows))
 	for i, row := range rows {
 		list[i] = Predict(row, confidence)
-		if n := float64(len(row)); ok && longest(rows) >= minRuns && n > 0 && list[i].Ratio > 0 {
-			// The figures of a run may all move together: only runs are degrees of freedom.
-			free := float64(min(spread.Free, longest(rows)-1))
-			half := studentQuantile(0.5+confidence/2, free) * spread.Within * math.Sqrt(1+1/n)
-			list[i].Low, list[i].High = list[i].Ratio*math.Exp(-half), list[i].Ratio*math.Exp(half)
+		list[i].Low, list[i].High = math.NaN(), math.NaN()
+		mean := math.Log(list[i].Ratio)
+		if math.IsNaN(mean) {
+			continue
 		}
+		for _, v := range row {
+			d := math.Log(v) - mean
+			squares += d * d / (mean*mean + nearOne*nearOne)
+		}
+		free += float64(len(row) - 1)
+	}
+	if longest(rows) < minRuns || squares == 0 {
+		return list
+	}
+	relative := math.Sqrt(squares / free)
+	// The ratios of a run move together: only runs are degrees of freedom.
+	quantile := studentQuantile(0.5+confidence/2, float64(longest(rows)-1))
+	for i, row := range rows {
+		mean := math.Log(list[i].Ratio)
+		half := quantile * relative * math.Hypot(mean, nearOne) * math.Sqrt(1+1/float64(len(row)))
+		list[i].Low, list[i].High = math.Exp(mean-half), math.Exp(mean+half)
 	}
 	return list
 }
+
+// nearOne is the logarithm of a ratio below which the spread between runs no longer shrinks
+// with the ratio: what is left is the noise of the runs.
+const nearOne = 0.25
 
 // minRuns is the fewest runs from which one figure is predicted alone.
 const minRuns = 3 // two runs have one difference, of which little follows

@@ -140,7 +140,7 @@ func gauges(e *analysis.Evidence, g analysis.ComparableSet, weights []analysis.W
 // still count in a choice.
 const MaxMissed = 0.30
 
-// usable reports whether a figure of a place counts: a typical contender's smallest
+// usable reports whether a latency of a place counts: a typical contender's smallest
 // detectable difference is at most MaxMissed, or no figure of the run has one.
 func usable(e *analysis.Evidence, at analysis.FigureKey) bool {
 	var missed []float64
@@ -149,7 +149,7 @@ func usable(e *analysis.Evidence, at analysis.FigureKey) bool {
 			missed = append(missed, *r.MDD)
 		}
 	}
-	return at.Row().Aspect != result.Tail && at.Row().Percent < 99 || len(missed) == 0 || stat.Median(missed) <= MaxMissed
+	return at.Row().Clock == "" || len(missed) == 0 || stat.Median(missed) <= MaxMissed
 }
 
 // farthest is the largest log ratio that a measurement can give. With a larger one, a score

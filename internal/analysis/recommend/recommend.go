@@ -166,11 +166,24 @@ func (c *chooser) asked(criterion string) bool {
 	return slices.ContainsFunc(c.wish.Weights, func(w analysis.Weight) bool { return w.Criterion == criterion && w.Weight > 0 })
 }
 
-// alike returns the first contender and those that are as good; empty if there are no others.
-func alike(ranked []analysis.Choice) []string {
+// meaningless returns the largest relative difference that rounds of one contender give by
+// chance in a figure that counts; 0 where the rounds are enough for a test.
+func (c *chooser) meaningless(g analysis.ComparableSet, gauges []gauge) float64 {
+	least := 0.0
+	for _, s := range c.e.Spreads() {
+		if s.Kernel == g.Kernel && s.Underlay == g.Underlay && slices.ContainsFunc(gauges, func(x gauge) bool { return x.Step == s.Step && x.Metric == s.Metric }) {
+			least = max(least, s.Different)
+		}
+	}
+	return least
+}
+
+// alike returns the first contender and those whose score is at least the share of its; empty if
+// there are no others.
+func alike(ranked []analysis.Choice, share float64) []string {
 	names := []string{}
 	for _, c := range ranked {
-		if c.Score >= asGood*ranked[0].Score {
+		if c.Score >= share*ranked[0].Score {
 			names = append(names, c.Contender)
 		}
 	}
@@ -185,7 +198,10 @@ func alike(ranked []analysis.Choice) []string {
 func (c *chooser) rank(g analysis.ComparableSet, r *analysis.Recommendation, gauges []gauge, candidates []string, criteria []int, rng *rand.Rand) (tooFew string) {
 	s := scoresOf(gauges, c.e.Run.Baseline, candidates, criteria, c.weights, c.e.Opt.Confidence, c.e.Autocorrelation[g].Inflation())
 	ranked, order := s.rank(candidates, c.weights)
-	r.Ranked, r.Resamples, r.Alike = ranked, cmp.Or(c.wish.Resamples, defaultResamples), alike(ranked)
+	r.Ranked, r.Resamples, r.Alike = ranked, cmp.Or(c.wish.Resamples, defaultResamples), alike(ranked, asGood)
+	if len(ranked) > 1 && !s.enough() {
+		r.Alike = alike(ranked, min(asGood, 1/(1+c.meaningless(g, gauges))))
+	}
 	switch {
 	case len(ranked) == 1:
 		r.Firmness = analysis.Alone

@@ -546,34 +546,23 @@ func (v *View) AdviceLines() []string {
 			lines = append(lines, strings.ToUpper(note[:1])+note[1:]+".")
 		}
 	}
-	for _, name := range rec.Alike[:min(len(rec.Alike), maxNamed)] {
+	if rec.Elsewhere != "" {
+		lines = append(lines, rec.Elsewhere)
+	}
+	for _, name := range named(rec)[:min(len(named(rec)), maxNamed)] {
 		lines = append(lines, v.heldLine(name)...)
 	}
-	if len(rec.Alike) == 0 {
-		lines = append(lines, v.heldLine(rec.Ranked[0].Contender)...)
-	}
-	for _, need := range []struct{ name, words string }{{"policy", "With NetworkPolicy"}, {"encryption", "Encrypted"}} {
-		lacks := func(contender string) bool {
-			has := v.Capability(contender, need.name)
-			return has == "" || has == "no"
-		}
-		i := slices.IndexFunc(rec.Ranked, func(c analysis.Choice) bool { return !lacks(c.Contender) })
+	for _, need := range []struct{ scenario, need, words string }{{"policies", "policy", "With NetworkPolicy"}, {"encryption", "encryption", "Encrypted"}} {
+		k := slices.IndexFunc(v.Advice, func(a analysis.Advice) bool { return a.Scenario == need.scenario && a.Measured() })
 		switch {
-		case i < 0:
-			if !v.someKnown(need.name) {
-				continue // nobody looked
-			}
+		case k < 0 || !v.someKnown(need.need):
+			continue // nobody looked
+		case len(v.Advice[k].Recommendation.Ranked) == 0:
 			lines = append(lines, need.words+": not measured; no contender of this run has it.")
-		case i == 0:
-			alike := slices.DeleteFunc(slices.Clone(rec.Alike), lacks)
-			if len(alike) == 0 {
-				alike = []string{rec.Ranked[0].Contender}
-			}
-			lines = append(lines, need.words+": "+analysis.AndList(alike)+", too.")
+		case slices.Equal(named(v.Advice[k].Recommendation), named(rec)):
+			lines = append(lines, need.words+": "+analysis.AndList(named(rec))+", too.")
 		default:
-			c := rec.Ranked[i]
-			lines = append(lines, fmt.Sprintf("%s: %s, with a score of %s where %s has %s and %s has 1.", need.words, c.Contender,
-				unit.Ratio(c.Score), rec.Ranked[0].Contender, unit.Ratio(rec.Ranked[0].Score), rec.Baseline))
+			lines = append(lines, need.words+": "+FirmnessText(v.Advice[k].Recommendation)+".")
 		}
 	}
 	return lines
@@ -585,14 +574,20 @@ func (v *View) someKnown(need string) bool {
 	return slices.ContainsFunc(v.Recommendation.Ranked, func(c analysis.Choice) bool { return v.Capability(c.Contender, need) != "" })
 }
 
+// HeldNote explains the mark of a contender that is not Held.
+const HeldNote = "A lab form that nobody has compared with the product yet."
+
+// Held says whether a contender is a lab form that nobody has compared with its product.
+func (v *View) Held(contender string) bool {
+	return !slices.ContainsFunc(v.Contenders, func(c result.ContenderInfo) bool { return c.ID == contender && c.Held == "no" && c.Product != "kernel" })
+}
+
 // heldLine says that a contender's lab form was never compared with its product.
 func (v *View) heldLine(contender string) []string {
-	for _, info := range v.Contenders {
-		if info.ID == contender && info.Held == "no" {
-			return []string{contender + ": a lab form that nobody has compared with the product yet."}
-		}
+	if v.Held(contender) {
+		return nil
 	}
-	return nil
+	return []string{contender + ": a lab form that nobody has compared with the product yet."}
 }
 
 // minMemory names the contenders with the least memory of idle nodes.

@@ -29,11 +29,7 @@ func FirmnessText(r *analysis.Recommendation) string {
 	case analysis.Leaning:
 		return fmt.Sprintf("leaning to %s, %s follows", first.Contender, r.Ranked[1].Contender)
 	case analysis.TossUp:
-		names := r.Alike
-		if len(names) < 2 {
-			names = []string{first.Contender, r.Ranked[1].Contender}
-		}
-		return OrList(names) + ": these rounds cannot tell. Take the one you know"
+		return OrList(named(r)) + ": these rounds cannot tell. Take the one you know"
 	case analysis.Alone:
 		if len(r.Needs) <= len(analysis.AlwaysNeeded()) {
 			return "nothing to choose: " + first.Contender + " alone was measured"
@@ -44,6 +40,20 @@ func FirmnessText(r *analysis.Recommendation) string {
 		return OrList(r.Alike) + ": these rounds are too few to tell"
 	}
 	return first.Contender + ", but the rounds are too few to be sure"
+}
+
+// named returns the contenders between which a recommendation leaves the choice: the first
+// alone if it is sure.
+func named(r *analysis.Recommendation) []string {
+	switch {
+	case len(r.Ranked) == 0:
+		return nil
+	case len(r.Alike) > 1 && r.Firmness != analysis.Firm:
+		return r.Alike
+	case len(r.Ranked) > 1 && (r.Firmness == analysis.TossUp || r.Firmness == analysis.Leaning):
+		return []string{r.Ranked[0].Contender, r.Ranked[1].Contender}
+	}
+	return []string{r.Ranked[0].Contender}
 }
 
 // OrList joins words with commas and a last "or".

@@ -43,17 +43,19 @@ func Headline(g *Group, steps []result.Step) []Column {
 // rounds, not the contenders.
 const maxTail = 0.30
 
-// known says whether at least half of the contenders with an interval in the column have a
-// half-width and a detectable difference of at most maxTail. It is true if there are no
-// intervals, because then no column is known better than others.
+// known says whether at least half of the contenders with an interval or a detectable
+// difference in the column have a half-width and a detectable difference of at most maxTail. It
+// is true if there are none, because then no column is known better than others.
 func (g *Group) known(c Column) bool {
 	all, narrow := 0, 0
 	for _, one := range g.Contenders {
-		if f := g.Figure(one.ID, c); f != nil && f.VsBaseline != nil && f.VsBaseline.CI != nil {
-			all++
-			if f.VsBaseline.HalfWidth() <= maxTail && (f.MDD == nil || *f.MDD <= maxTail) {
-				narrow++
-			}
+		f := g.Figure(one.ID, c)
+		if f == nil || f.VsBaseline == nil || f.VsBaseline.CI == nil && f.MDD == nil {
+			continue
+		}
+		all++
+		if (f.VsBaseline.CI == nil || f.VsBaseline.HalfWidth() <= maxTail) && (f.MDD == nil || *f.MDD <= maxTail) {
+			narrow++
 		}
 	}
 	return 2*narrow >= all

@@ -41,6 +41,36 @@ func (t *Writer) byServices(g *layout.Group, all []layout.Scale) {
 	}
 }
 
+// anotherRun prints where the ratios of the first tables would lie in another run.
+func (t *Writer) anotherRun(g *layout.Group) {
+	other := t.AnotherRun(g)
+	if other == nil {
+		return
+	}
+	t.Line(t.Paint(Bold, layout.AnotherRunTitle))
+	tw := NewGrid(ButFirst(len(other.Head))...)
+	for i, cells := range append([][]string{other.Head}, other.Rows...) {
+		row := table.Row{}
+		for k, c := range cells {
+			switch {
+			case k == 0:
+				c = t.Short(c)
+			case i == 0:
+				c = t.Paint(Bold, c)
+			}
+			row = append(row, c)
+		}
+		if i == 0 {
+			tw.AppendHeader(row)
+		} else {
+			tw.AppendRow(row)
+		}
+	}
+	t.Grid(tw)
+	t.Wrap("", text.SafeLine(other.About), Dim)
+	t.Line("")
+}
+
 func (t *Writer) fleet() {
 	if t.Fleet == nil {
 		return

@@ -141,6 +141,9 @@ func (t *Writer) grid(g *layout.Group, columns []layout.Column, d detail) []stri
 		if one.Baseline {
 			name = t.Paint(Bold, name)
 		}
+		if !t.Held(one.ID) {
+			name += "†"
+		}
 		row = append(row, name)
 		for k, c := range columns {
 			f := g.Figure(one.ID, c)

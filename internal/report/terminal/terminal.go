@@ -100,6 +100,7 @@ func (t *Writer) group(g *layout.Group) {
 	head := layout.Headline(g, t.Steps)
 	scales := t.Scales()
 	t.headTables(g, head)
+	t.anotherRun(g)
 	t.byServices(g, scales)
 	if t.wide {
 		t.tables(g, layout.Further(g, t.ApartFrom(scales), head))
@@ -135,6 +136,12 @@ func (t *Writer) shortLegend() {
 	letters := "Letters compare contenders with each other (a is best; one letter: not told apart), intervals compare with " + text.SafeLine(t.Baseline) + ". "
 	if !slices.ContainsFunc(t.Results, func(r analysis.Result) bool { return len(r.Letters) > 0 }) {
 		letters = "There are too few rounds for groups. "
+	}
+	for _, one := range t.Contenders {
+		if !t.Held(one.ID) {
+			t.Wrap("", "† "+layout.HeldNote, Dim)
+			break
+		}
 	}
 	hint := ""
 	if !t.wide {
