@@ -37,12 +37,7 @@ func (e *Evidence) IsMainMetric(at FigureKey) bool {
 	if row.Aspect != result.Traffic && row.Aspect != result.Typical {
 		return false
 	}
-	for _, name := range result.OfAspect(row.Aspect) {
-		if len(e.Figures[at.With(name)]) > 0 {
-			return name == at.Metric
-		}
-	}
-	return false
+	return at.Metric == result.MainMetricOf(row.Aspect, func(name string) bool { return len(e.Figures[at.With(name)]) > 0 })
 }
 
 // wholeTogether returns the rounds that are whole at each of the places. Places with so few

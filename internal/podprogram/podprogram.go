@@ -1,5 +1,5 @@
 // Package podprogram holds the program for pods of a cluster, ./pod, for each architecture
-// that the build embedded: `make build` embeds this machine's own, a release both.
+// that the build embedded: `make build` embeds this machine's own, a release both. Next: podprogram.go.
 package podprogram
 
 import (

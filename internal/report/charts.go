@@ -168,12 +168,7 @@ func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 
 // latencyBars returns the column that is shown if a step has no curves.
 func latencyBars(g *layout.Group, step string) (layout.Column, bool) {
-	for _, metric := range result.OfAspect(result.Typical) {
-		if c, ok := g.Has(step, metric); ok {
-			return c, true
-		}
-	}
-	return layout.Column{}, false
+	return g.Has(step, result.MainMetricOf(result.Typical, func(metric string) bool { _, ok := g.Has(step, metric); return ok }))
 }
 
 func newFigure(r *analysis.Result) figure {

@@ -310,6 +310,16 @@ func OfAspect(a Aspect) []string {
 	return sortedNames(func(m Metric) bool { return m.Aspect == a }, func(m Metric) int { return m.StandIn })
 }
 
+// MainMetricOf returns the metric that represents the aspect where has says which metrics there
+// are, e.g. at a step: the first of OfAspect. It returns "" if there is none.
+func MainMetricOf(a Aspect, has func(metric string) bool) string {
+	names := OfAspect(a)
+	if i := slices.IndexFunc(names, has); i >= 0 {
+		return names[i]
+	}
+	return ""
+}
+
 // MainMetrics lists the main metric of each aspect.
 func MainMetrics(aspects ...Aspect) []string {
 	var names []string

@@ -218,8 +218,7 @@ func widestRatio(r *analysis.Report) (widest ratioWidth, known bool) {
 		if !m.Has(result.Headline) || m.Aspect != result.Traffic && m.Aspect != result.Typical {
 			return false
 		}
-		all := result.OfAspect(m.Aspect)
-		return all[slices.IndexFunc(all, func(name string) bool { return has(step, name) })] == metric
+		return metric == result.MainMetricOf(m.Aspect, func(name string) bool { return has(step, name) })
 	}
 	for _, x := range r.Results {
 		if x.VsBaseline == nil || !isMain(x.Step, x.Metric) {

@@ -1,6 +1,6 @@
 // Package exit holds the program's exit codes and the errors that carry them.
 // The command line ends with them, and the process that starts this program in
-// a container or a guest reads them. It knows no command.
+// a container or a guest reads them. It knows no command. Next: exit.go.
 package exit
 
 import (

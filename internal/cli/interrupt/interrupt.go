@@ -1,5 +1,5 @@
 // Package interrupt ends commands by a signal. It knows no command and imports nothing
-// that is large: the program for pods uses it.
+// that is large: the program for pods uses it. Next: interrupt.go.
 package interrupt
 
 import (

@@ -89,9 +89,8 @@ func (l Scale) metrics(g *Group, first bool) []string {
 	names := result.OfAspect(result.Traffic)
 	times := []string{}
 	for _, aspect := range []result.Aspect{result.Typical, result.Tail} {
-		all := result.OfAspect(aspect)
-		if i := slices.IndexFunc(all, has); i >= 0 {
-			times = append(times, all[i])
+		if metric := result.MainMetricOf(aspect, has); metric != "" {
+			times = append(times, metric)
 		}
 	}
 	if len(times) > 0 {

@@ -1,5 +1,5 @@
 // Package analysistest makes runs for the tests of the analysis. Only tests
-// may import it.
+// may import it. Next: analysistest.go.
 package analysistest
 
 import (

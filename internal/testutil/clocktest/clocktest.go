@@ -1,5 +1,5 @@
 // Package clocktest sets the wall clock in the eyes of the code under test. Only tests
-// use it.
+// use it. Next: clocktest.go.
 package clocktest
 
 import (

@@ -1,6 +1,6 @@
 // Package disktest is a disk that fails: a disk.Folder that counts what is done
 // to it, answers with an error or half a write where it is told to, and knows
-// what a power cut leaves. Only tests use it.
+// what a power cut leaves. Only tests use it. Next: mutant.go.
 package disktest
 
 import (

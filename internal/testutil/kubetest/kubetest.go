@@ -1,7 +1,7 @@
 // Package kubetest finds the cluster for tests by environment variables, which make
 // test-kube sets: CNIBENCH_KUBECONFIG; CNIBENCH_IMAGE, an image on its nodes (default:
 // cnibench:dev); and for a test bed CNIBENCH_TESTBED, its program, CNIBENCH_TESTBED_DIR,
-// its folder, and CNIBENCH_MIRROR, a folder that `testbed mirror` has written.
+// its folder, and CNIBENCH_MIRROR, a folder that `testbed mirror` has written. Next: kubetest.go.
 package kubetest
 
 import (

@@ -1,5 +1,5 @@
 // Package needs tells a test that the machine lacks something that the test
-// needs. It is for tests only, and knows nothing of what they test.
+// needs. It is for tests only, and knows nothing of what they test. Next: program.go.
 package needs
 
 import (

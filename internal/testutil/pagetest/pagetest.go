@@ -1,5 +1,5 @@
 // Package pagetest keeps the generated parts of documentation pages equal to
-// what they are generated from. Only tests may import it.
+// what they are generated from. Only tests may import it. Next: pagetest.go.
 package pagetest
 
 import (

@@ -1,5 +1,5 @@
 // Package vmtest gives tests the kernel of a guest. It is for tests only; see
-// ../needs.
+// ../needs. Next: inside.go.
 package vmtest
 
 import (

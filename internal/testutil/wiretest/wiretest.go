@@ -1,7 +1,7 @@
 //go:build linux
 
 // Package wiretest has what the tests of several families of pieces need. Only
-// tests may import it.
+// tests may import it. Next: wiretest.go.
 package wiretest
 
 import (

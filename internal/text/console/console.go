@@ -1,5 +1,5 @@
 // Package console is how commands speak to people: progress, messages, the
-// terminal's width and colours. It knows nothing of runs.
+// terminal's width and colours. It knows nothing of runs. Next: progress.go.
 package console
 
 import (
