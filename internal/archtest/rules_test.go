@@ -45,7 +45,7 @@ var layers = []layer{
 		why: "the same run gives the same analysis everywhere: no disk, no network, no clock; the rooms beside it build on it and it knows none of them",
 	},
 	{
-		pkg: "internal/analysis/findings", only: room("internal/strictyaml", "internal/text"), never: []string{"os/...", "net/..."}, calls: clock,
+		pkg: "internal/analysis/findings", only: room("internal/strictyaml", "internal/text", "internal/diagnose"), never: []string{"os/...", "net/..."}, calls: clock,
 		why: "findings are made from the evidence alone",
 	},
 	{
@@ -193,6 +193,7 @@ var confinements = append([]confined{
 			"internal/arena/kube/install/node",  // takes away what a product left on a cluster's node
 			"internal/selftest/plant",           // faults that the self-test must find
 			"internal/diagnose/collect",         // reads devices, queues and routes; sets nothing
+			"tools/fillconntrack",               // plants a full table on a test bed's node
 		},
 		why: "the kernel's network is changed by pieces only",
 	},

@@ -20,7 +20,7 @@ func newDiagnoseCmd() *cobra.Command {
 	var d run.Diagnosis
 	asJSON := false
 	c := &cobra.Command{
-		Use:   "diagnose [FILE]",
+		Use:   "diagnose [DIR|FILE]",
 		Short: "Why are pods slow? One cause, with its evidence, its place and its proof",
 		Long: strings.TrimSpace(`
 Measures the paths between two nodes and their pods, both ways and in interleaved
@@ -37,13 +37,15 @@ between the nodes of your pods, by pods of its own beside them, and reads of you
 the API server and the kubelet know: CPU limit and throttling, bandwidth annotations,
 NetworkPolicies, a mesh's proxy.
 
-FILE is a case that --save wrote: it is judged again, and nothing is measured.
+With DIR, a run directory, or FILE, a case that --save wrote, nothing is measured: what is
+there is judged. A run has counters and figures, not how devices are set up.
 Exit codes: 0 nothing found; 4 a cause found; 1 could not look; 2, 3 as everywhere.`),
 		Example: `  kubectl cnibench diagnose
   cnibench diagnose --arena kube --nodes worker-a,worker-b
   cnibench diagnose --arena kube --pod shop/cart-7f9 --to shop/db-0
   cnibench diagnose --arena kube --prove --privileged
   cnibench diagnose --arena lab --contender calico-vxlan
+  cnibench diagnose cnibench-run-20261127-1003 --contender canal
   cnibench diagnose --arena kube --save case.json; cnibench diagnose case.json --json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -54,7 +56,7 @@ Exit codes: 0 nothing found; 4 a cause found; 1 could not look; 2, 3 as everywhe
 				return printDiagnosis(c.OutOrStdout(), v)
 			}
 			if len(args) == 1 {
-				return run.DiagnoseDir(args[0], show)
+				return run.DiagnoseDir(args[0], d.Contender, show)
 			}
 			f.from(c)
 			return run.Diagnose(c.Context(), &f.Request, d, show)
@@ -64,7 +66,7 @@ Exit codes: 0 nothing found; 4 a cause found; 1 could not look; 2, 3 as everywhe
 	fl := c.Flags()
 	fl.Lookup("pod").Usage = "kube: look at this pod of yours, `namespace/name`: its node, limits, policies, proxies; nothing is started in it"
 	fl.StringVar(&f.Cluster.To, "to", "", "kube: the other end of --pod, `namespace/name`")
-	fl.StringVar(&d.Contender, "contender", "", "lab: the contender whose network is looked at (default flannel-vxlan)")
+	fl.StringVar(&d.Contender, "contender", "", "the contender whose network is looked at, of a lab or of a run directory (default flannel-vxlan; of a run the only one, or the cluster's own)")
 	fl.StringVar(&f.MaxRate, "max-rate", "", "the most that bulk sends, e.g. 500M; 0 is no limit (default 200M in a cluster, none in the lab)")
 	fl.BoolVar(&d.UnderLoad, "under-load", false, "measure round trips while bulk runs, too")
 	fl.BoolVar(&d.Prove, "prove", false, "kube: change what would prove a cause for half of the slices, and change it back; needs --privileged")

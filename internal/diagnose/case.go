@@ -25,6 +25,9 @@ type Case struct {
 	Paths     []Path     `json:"paths"`
 	Trials    []Trial    `json:"trials,omitempty"`
 	Policies  []string   `json:"policies,omitempty"` // that select the pods
+	// Transport is what carries the pods' packets between nodes, where no device tells it:
+	// the kind of a tunnel, or routes.
+	Transport string `json:"transport,omitempty"`
 	// Services is how many the cluster has.
 	Services int      `json:"services,omitempty"`
 	Unseen   []Unseen `json:"unseen,omitempty"`

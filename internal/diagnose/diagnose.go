@@ -255,13 +255,25 @@ func (x *Claim) prove(trials []Trial) (excluded string) {
 	}
 	if !decided {
 		x.Effect = effect // shown; what it was before
-		if effect.CI != nil && effect.CI[0] > 1-minEffect && effect.CI[1] < 1+minEffect {
+		if noBetter(effect, t) {
 			return fmt.Sprintf("%s at %s was changed and changed back: %s is %.2f times (%.2f to %.2f)", t.What, t.Node, effect.Metric, effect.Ratio, effect.CI[0], effect.CI[1])
 		}
 		return ""
 	}
 	x.State, x.Effect = Proven, effect
 	return ""
+}
+
+// noBetter says that changing the setting left the figure where it was or made it worse.
+func noBetter(e *Effect, t Trial) bool {
+	i := slices.IndexFunc(t.Figures, func(f TrialFigure) bool { return f.Metric == e.Metric })
+	if e.CI == nil || i < 0 {
+		return false
+	}
+	if t.Figures[i].Lower {
+		return e.CI[0] > 1-leastEffect
+	}
+	return e.CI[1] < 1+leastEffect
 }
 
 // effect returns the first figure of the trial that changing the setting moved for the

@@ -15,7 +15,9 @@ func mtuDiffers() Cause {
 			if len(nodes) < 2 {
 				return a
 			}
-			a.Excluded = "the devices of the path have the same MTU on all nodes"
+			if len(c.on(nodes[0].Endpoint)) > 0 {
+				a.Excluded = "the devices of the path have the same MTU on all nodes"
+			}
 			for _, name := range c.on(nodes[0].Endpoint) {
 				first := nodes[0].device(name)
 				if first == nil || first.Kind == "veth" && c.uplink(nodes[0].Endpoint) != first {

@@ -22,6 +22,24 @@ var bands = map[string]Band{
 	"routes": {Bulk: [2]float64{0.35, 1.5}, RTT: [2]float64{0.6, 2}},
 }
 
+// UsualGoodput returns the band of the ratio of pods' goodput to their nodes' for a kind of
+// transport; known is false for one that was never measured.
+func UsualGoodput(transport string) (band [2]float64, known bool) {
+	b, known := bands[transport]
+	return b.Bulk, known
+}
+
+// TransportOf returns what carries the pods' packets by the words of a datapath, as "bridge ×
+// vxlan × kube-proxy": the kind of a tunnel or routes; "" where the words tell neither.
+func TransportOf(datapath string) string {
+	for _, word := range strings.Split(datapath, " × ") {
+		if word == "routes" || slices.Contains(tunnels, word) {
+			return word
+		}
+	}
+	return ""
+}
+
 // tunnels are the kinds of devices that put packets into others.
 var tunnels = []string{"vxlan", "geneve", "ipip", "gre", "gretap", "sit", "ip6tnl", "wireguard", "tun"}
 
@@ -34,6 +52,9 @@ func (c *Case) transport() (kind, device string) {
 				return d.Kind, d.Name
 			}
 		}
+	}
+	if c.Transport != "" {
+		return c.Transport, ""
 	}
 	return "routes", ""
 }

@@ -237,21 +237,6 @@ func plantFaults(ctx context.Context, file string, network arena.Network) error 
 	return nil
 }
 
-// DiagnoseDir judges what a run directory holds, without measuring: a case that
-// --save wrote.
-func DiagnoseDir(path string, show func(*diagnose.Verdict) error) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	var c diagnose.Case
-	if err := json.Unmarshal(text, &c); err != nil || c.Schema != diagnose.CaseSchema {
-		return exit.Usage("%s: not a case that cnibench diagnose --save wrote", path)
-	}
-	v := diagnose.Diagnose(&c)
-	return errors.Join(show(v), verdictCode(v))
-}
-
 // verdictCode returns the error that carries the exit code of a verdict.
 func verdictCode(v *diagnose.Verdict) error {
 	if v.Verdict == diagnose.Found {

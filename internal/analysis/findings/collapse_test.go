@@ -49,6 +49,34 @@ func TestCollapsedSteps(t *testing.T) {
 	}
 }
 
+// Bulk far below what the datapath costs is said, with the command that names the cause.
+func TestSlowPods(t *testing.T) {
+	run := func(datapath string, goodput float64) *result.Record {
+		rec := analysistest.Record(append(analysistest.Over(2, "host", analysistest.Always(map[string]float64{"goodput": 10e9})),
+			analysistest.Over(2, "x", analysistest.Always(map[string]float64{"goodput": goodput}))...)...)
+		rec.Run.Contenders = []result.ContenderInfo{{ID: "host"}, {ID: "x", Datapath: datapath}}
+		return rec
+	}
+	for name, tt := range map[string]struct {
+		rec     *result.Record
+		numbers string
+	}{
+		"an offload lost":  {run("bridge × vxlan × kube-proxy", 1.2e9), "1.2 10 0.12 0.15 1.2"},
+		"a healthy tunnel": {run("bridge × vxlan × kube-proxy", 5e9), ""},
+		"slow routes":      {run("ptp × routes", 2e9), "2 10 0.2 0.35 1.5"},
+		"a cipher":         {run("ptp × wireguard", 1e9), ""},
+		"nobody knows":     {run("", 1e9), ""},
+	} {
+		var want []analysis.Finding
+		if tt.numbers != "" {
+			want = []analysis.Finding{{Severity: analysis.Warn, Contender: "x", Step: "dts", Text: tt.numbers}}
+		}
+		t.Run(name, func(t *testing.T) {
+			analysistest.CheckFindings(t, each(tt.rec, analysis.Options{}), "pods_slow", want)
+		})
+	}
+}
+
 // A full table is read from the recording, also of a sample that is invalid because nothing
 // came through, and the node is named.
 func TestFullConntrack(t *testing.T) {

@@ -45,6 +45,7 @@ var rules = []struct {
 	{"contender_failed", contenderFailed},
 	{"step_collapsed", collapsedSteps},
 	{"conntrack_full", fullConntrack},
+	{"pods_slow", slowPods},
 	{"result_missing", invalidSamples}, // sets the kind of the sample's reason
 	{"client_late", spoiledClocks},
 	{"client_late", generatorLate},
