@@ -231,6 +231,13 @@ func constructed() []kind {
 					add(c, diagnose.PodPod, false, diagnose.Bulk, "pod-1", "container_cpu_cfs_"+counter, n)
 				}
 			}},
+		{"cpu-starved", "one-slice", true, "a busy machine, and one slice between the nodes is four times faster than the others", usual, func(c *diagnose.Case) {
+			find(c, diagnose.Quiet, false).Probes[diagnose.Idle].Counters["node-1"] = cpuTime(0.5, 2, 0.99, 0)
+			set(c, false, diagnose.RTT, diagnose.P50, 10e-6, diagnose.Host)
+			p := find(c, diagnose.Host, false).Probes[diagnose.RTT]
+			p.Slices = map[string][]float64{diagnose.P50: {40e-6, 10e-6, 42e-6}}
+			find(c, diagnose.Host, false).Probes[diagnose.RTT] = p
+		}},
 		{"cpu-throttled", "yours", false, "diagnose --pod shop/cart, whose limits.cpu of 200m is used up",
 			expected{"cpu-throttled", "supported", "node-1", "", "", "shop/cart"}, func(c *diagnose.Case) {
 				yours(c, diagnose.Snapshot{CPULimit: 0.2}, map[string]float64{"container_cpu_cfs_periods": 300, "container_cpu_cfs_throttled_periods": 211, "container_cpu_cfs_throttled_seconds": 14})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/stat"
 )
 
 // What counts as a symptom.
@@ -23,10 +25,14 @@ func (c *Case) bulk(back bool) (ratio float64, ok bool) {
 	return pods / max(1, nodes), ok1 && ok2
 }
 
-// rtt returns the ratio of the pods' round trip to the nodes'.
+// rtt returns the ratio of the pods' round trip to the nodes': of the pods' best slice to
+// the middle one of the nodes, since a single slice of a busy machine can be anything.
 func (c *Case) rtt(back bool) (ratio float64, ok bool) {
 	pods, ok1 := c.figure(PodPod, back, RTT, P50)
 	nodes, ok2 := c.figure(Host, back, RTT, P50)
+	if p := c.path(Host, back); p != nil && len(p.Probes[RTT].Slices[P50]) > 0 {
+		nodes = stat.Median(p.Probes[RTT].Slices[P50])
+	}
 	return pods / max(1e-9, nodes), ok1 && ok2 && nodes > 0
 }
 

@@ -37,7 +37,7 @@ func windowLimited() Cause {
 					if lost, _ := c.lost(PodPod, back); lost >= minLoss { // the sender waits for what was lost
 						continue
 					}
-					if share < windowShare || host >= share/2 || !differs && !c.slowBulk(back) {
+					if slow := c.slowBulk(back); share < windowShare || host >= share/2 && !(differs && slow) || !differs && !slow { // fast nodes wait for windows, too
 						continue
 					}
 					x := Claim{State: Suspected, Node: c.nodeOf(w.pod), Pod: w.pod, Direction: c.direction(back), Explains: min(0.9, share),
