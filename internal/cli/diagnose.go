@@ -49,7 +49,7 @@ Exit codes: 0 nothing found; 4 a cause found; 1 could not look; 2, 3 as everywhe
   cnibench diagnose --arena kube --save case.json; cnibench diagnose case.json --json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			show := func(v *diagnose.Verdict) error {
+			show := func(_ *diagnose.Case, v *diagnose.Verdict) error {
 				if asJSON {
 					return cmdutil.PrintJSON(c.OutOrStdout(), v)
 				}
@@ -62,12 +62,9 @@ Exit codes: 0 nothing found; 4 a cause found; 1 could not look; 2, 3 as everywhe
 			return run.Diagnose(c.Context(), &f.Request, d, show)
 		},
 	}
-	addOneNetwork(c, &f.Request)
+	addDiagnosed(c, &f)
 	fl := c.Flags()
-	fl.Lookup("pod").Usage = "kube: look at this pod of yours, `namespace/name`: its node, limits, policies, proxies; nothing is started in it"
-	fl.StringVar(&f.Cluster.To, "to", "", "kube: the other end of --pod, `namespace/name`")
 	fl.StringVar(&d.Contender, "contender", "", "the contender whose network is looked at, of a lab or of a run directory (default flannel-vxlan; of a run the only one, or the cluster's own)")
-	fl.StringVar(&f.MaxRate, "max-rate", "", "the most that bulk sends, e.g. 500M; 0 is no limit (default 200M in a cluster, none in the lab)")
 	fl.BoolVar(&d.UnderLoad, "under-load", false, "measure round trips while bulk runs, too")
 	fl.BoolVar(&d.Prove, "prove", false, "kube: change what would prove a cause for half of the slices, and change it back; needs --privileged")
 	fl.IntVar(&d.Cycles, "cycles", 0, "`number` of slices of each path (default 3)")
@@ -76,6 +73,15 @@ Exit codes: 0 nothing found; 4 a cause found; 1 could not look; 2, 3 as everywhe
 	fl.StringVar(&d.Plant, "plant", "", "plant the fault of this `file` first")
 	_ = fl.MarkHidden("plant")
 	return c
+}
+
+// addDiagnosed adds the flags of what is diagnosed.
+func addDiagnosed(c *cobra.Command, f *runFlags) {
+	addOneNetwork(c, &f.Request)
+	fl := c.Flags()
+	fl.Lookup("pod").Usage = "kube: look at this pod of yours, `namespace/name`: its node, limits, policies, proxies; nothing is started in it"
+	fl.StringVar(&f.Cluster.To, "to", "", "kube: the other end of --pod, `namespace/name`")
+	fl.StringVar(&f.MaxRate, "max-rate", "", "the most that bulk sends, e.g. 500M; 0 is no limit (default 200M in a cluster, none in the lab)")
 }
 
 // addOneNetwork adds the flags of commands that look at one network wherever it is.
@@ -100,28 +106,7 @@ func printDiagnosis(out io.Writer, v *diagnose.Verdict) error {
 		line("Pods are slow or lose packets, and no cause of the list fits.")
 	}
 	for _, x := range v.Causes {
-		where := x.Node
-		for _, part := range []string{x.Device, x.Pod} {
-			if part != "" && part != where {
-				where += " " + part
-			}
-		}
-		if x.Direction != "" {
-			where += " (" + x.Direction + ")"
-		}
-		line("✗ %s  %s: %s", x.ID, strings.TrimSpace(where), x.Text)
-		for _, e := range x.Evidence {
-			line("    %s: %s   [%s]", e.What, e.Value, e.At)
-		}
-		if e := x.Effect; e != nil {
-			ci := ""
-			if e.CI != nil {
-				ci = fmt.Sprintf(" (%.2g–%.2g)", e.CI[0], e.CI[1])
-			}
-			line("    changed and changed back: %s %s → %s, %.2f×%s", e.Metric, effectValue(e.Metric, e.Without), effectValue(e.Metric, e.With), e.Ratio, ci)
-		}
-		line("    → %s", x.Next)
-		line("    %s", x.State)
+		printClaim(line, x)
 	}
 	if len(v.Excluded) > 0 {
 		b.WriteString("\nExcluded:\n")
@@ -141,6 +126,32 @@ func printDiagnosis(out io.Writer, v *diagnose.Verdict) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// printClaim prints what is wrong, where, what shows it and what to do.
+func printClaim(line func(format string, args ...any), x diagnose.Claim) {
+	where := x.Node
+	for _, part := range []string{x.Device, x.Pod} {
+		if part != "" && part != where {
+			where += " " + part
+		}
+	}
+	if x.Direction != "" {
+		where += " (" + x.Direction + ")"
+	}
+	line("✗ %s  %s: %s", x.ID, strings.TrimSpace(where), x.Text)
+	for _, e := range x.Evidence {
+		line("    %s: %s   [%s]", e.What, e.Value, e.At)
+	}
+	if e := x.Effect; e != nil {
+		ci := ""
+		if e.CI != nil {
+			ci = fmt.Sprintf(" (%.2g–%.2g)", e.CI[0], e.CI[1])
+		}
+		line("    changed and changed back: %s %s → %s, %.2f×%s", e.Metric, effectValue(e.Metric, e.Without), effectValue(e.Metric, e.With), e.Ratio, ci)
+	}
+	line("    → %s", x.Next)
+	line("    %s", x.State)
 }
 
 // effectValue returns a figure of a proof with its unit.

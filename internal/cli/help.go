@@ -30,7 +30,7 @@ func flagGroups() []flagGroup {
 		{"Lab (--arena auto, lab or microvm)", "lab: ", nil},
 		{"microVM (for what runs in a guest)", "microvm: ", nil},
 		{"Cluster (--arena kube)", clusterPrefix, nil},
-		{"Results", "", []string{"out", "resume", "format", "output", "export", "json", "markdown", "save"}},
+		{"Results", "", []string{"out", "resume", "format", "output", "export", "json", "markdown", "save", "issue"}},
 	}
 }
 
@@ -168,7 +168,7 @@ func wrapFlags(names []string, columns int) string {
 // groupCommands gives each command the heading under which the help lists it.
 func groupCommands(root *cobra.Command) {
 	for _, g := range []struct{ title, commands string }{
-		{"Measure:", "run probe selftest diagnose mesh"},
+		{"Measure:", "run probe selftest doctor diagnose mesh"},
 		{"Decide:", "report explore recommend compare verify import"},
 		{"Check:", "check"},
 		{"Tune:", "tune"},

@@ -68,7 +68,7 @@ but a gate failed or no sample was valid.`),
 		loadcmd.Load(), loadcmd.Serve(), newRecordCmd(), newEnterCmd(), newCleanCmd(), newVersionCmd(), newImportCmd(),
 		inside.Agent(tool().Version), inside.Fingerprint(),
 		newInsideCmd(), newExploreCmd(),
-		transfercmd.Transfer(), newVMCmd(), newCheckCmd(), tunecmd.New(&clusterNodes{}, newTuneBenchCmd()), newSelfTestCmd(), newDiagnoseCmd(), newMeshCmd(), newVerifyCmd(),
+		transfercmd.Transfer(), newVMCmd(), newCheckCmd(), tunecmd.New(&clusterNodes{}, newTuneBenchCmd()), newSelfTestCmd(), newDiagnoseCmd(), newDoctorCmd(), newMeshCmd(), newVerifyCmd(),
 		newRBACCmd(), newGuardCmd(),
 	)
 	for _, c := range root.Commands() {

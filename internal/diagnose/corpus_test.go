@@ -305,3 +305,8 @@ var zeroCounters = []string{
 	"node_netstat_TcpExt_TCPSynRetrans", "node_nf_conntrack_stat_insert_failed", "node_nf_conntrack_stat_drop", "node_nf_conntrack_stat_early_drop",
 	"node_netstat_Ip_FragCreates", "node_netstat_Ip_ReasmReqds", "node_netstat_Ip_ReasmOKs", "node_netstat_Ip_ReasmFails",
 }
+
+func jsonText(c *diagnose.Case) (string, error) {
+	text, err := json.Marshal(c)
+	return string(text), err
+}

@@ -34,7 +34,9 @@ type Diagnosis struct {
 	Prove     bool
 	Cycles    int
 	Keep      string // file for the case; "": it is not kept
-	Plant     string // file of commands that plant a fault in the lab, for the confusion matrix
+	// Begun, if set, is told what is looked at once the network is up, which is within seconds.
+	Begun func(what string)
+	Plant string // file of commands that plant a fault in the lab, for the confusion matrix
 }
 
 // DefaultDiagnoseRate is the most that diagnose sends in a cluster unless the user says
@@ -43,7 +45,7 @@ const DefaultDiagnoseRate = "200M"
 
 // Diagnose measures the paths of the contender in the request's venue and hands the verdict
 // to show. The error carries the exit code: exit.Gate if there is a cause.
-func Diagnose(ctx context.Context, f *Request, d Diagnosis, show func(*diagnose.Verdict) error) error {
+func Diagnose(ctx context.Context, f *Request, d Diagnosis, show func(*diagnose.Case, *diagnose.Verdict) error) error {
 	var err error
 	if d.Contender, d.Rate, err = f.oneContender(d.Contender); err != nil {
 		return err
@@ -56,7 +58,7 @@ func Diagnose(ctx context.Context, f *Request, d Diagnosis, show func(*diagnose.
 		return err
 	}
 	v := diagnose.Diagnose(found)
-	return errors.Join(show(v), verdictCode(v))
+	return errors.Join(show(found, v), verdictCode(v))
 }
 
 // DiagnoseVerb measures a case.
@@ -78,6 +80,9 @@ func measureCase(ctx context.Context, in *Inside, d Diagnosis) (found *diagnose.
 	defer func() { err = errors.Join(err, up.Network.Down(context.WithoutCancel(ctx))) }()
 	if err := plantFaults(ctx, d.Plant, up.Network); err != nil {
 		return nil, err
+	}
+	if d.Begun != nil {
+		d.Begun(begun(up))
 	}
 	o := measure.Options{Exe: up.Exe, MaxRate: d.Rate, UnderLoad: d.UnderLoad, Prove: d.Prove || in.Venue.Traits().ThisMachine, Cycles: d.Cycles, Progress: progress, Seed: uint64(time.Now().UnixNano())}
 	var yours *workloads
@@ -155,6 +160,21 @@ func (w *workloads) finish(ctx context.Context, c *diagnose.Case) {
 		c.Paths = append(c.Paths, diagnose.Path{Kind: diagnose.Yours, Back: i > 0, From: p.Endpoint, Probes: map[string]diagnose.Probe{
 			diagnose.Idle: {Seconds: end.At - w.begin[i].At, Counters: map[string]map[string]float64{p.Endpoint: grown}}}})
 	}
+}
+
+// begun says what is looked at, in a line.
+func begun(up *upNetwork) string {
+	env := up.Arena.Environment()
+	words := []string{fmt.Sprintf("%d nodes", len(up.Network.Nodes()))}
+	if product := strings.TrimSpace(env["kube.cni.product"] + " " + env["kube.cni.version"] + " " + env["kube.cni.transport"]); product != "" {
+		words = append(words, product)
+	} else {
+		words = append(words, up.contender.ID)
+	}
+	if version := env["kube.version"]; version != "" {
+		words = append(words, "Kubernetes "+version)
+	}
+	return strings.Join(append(words, "kernel "+up.Kernel), ", ")
 }
 
 const (

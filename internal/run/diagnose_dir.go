@@ -26,7 +26,7 @@ import (
 // DiagnoseDir judges what is there, without measuring: a case that --save wrote, or a run
 // directory. Of a run with several contenders it takes the one that asked names, else the
 // only one or a cluster's own.
-func DiagnoseDir(name, asked string, show func(*diagnose.Verdict) error) error {
+func DiagnoseDir(name, asked string, show func(*diagnose.Case, *diagnose.Verdict) error) error {
 	c, err := savedCase(name)
 	if info, statErr := os.Stat(name); statErr == nil && info.IsDir() {
 		c, err = recordedCase(name, asked)
@@ -35,7 +35,7 @@ func DiagnoseDir(name, asked string, show func(*diagnose.Verdict) error) error {
 		return err
 	}
 	v := diagnose.Diagnose(c)
-	return errors.Join(show(v), verdictCode(v))
+	return errors.Join(show(c, v), verdictCode(v))
 }
 
 func savedCase(file string) (*diagnose.Case, error) {
@@ -43,9 +43,12 @@ func savedCase(file string) (*diagnose.Case, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c, is, err := diagnose.ReadPaste(text); is {
+		return c, err
+	}
 	var c diagnose.Case
 	if err := json.Unmarshal(text, &c); err != nil || c.Schema != diagnose.CaseSchema {
-		return nil, exit.Usage("%s: neither a run directory nor a case that cnibench diagnose --save wrote", file)
+		return nil, exit.Usage("%s: neither a run directory, nor a case that cnibench diagnose --save wrote, nor a paste of doctor --issue", file)
 	}
 	return &c, nil
 }

@@ -60,7 +60,7 @@ func recordedRun(t *testing.T, contenders string) string {
 func TestDiagnoseDir(t *testing.T) {
 	dir := recordedRun(t, `{"id":"x","datapath":"bridge × vxlan"}`)
 	var got *diagnose.Verdict
-	err := DiagnoseDir(dir, "", func(v *diagnose.Verdict) error { got = v; return nil })
+	err := DiagnoseDir(dir, "", func(_ *diagnose.Case, v *diagnose.Verdict) error { got = v; return nil })
 	if code := exit.Code(err); code != exit.Gate {
 		t.Fatalf("exit code %v: %v", code, err)
 	}
@@ -75,7 +75,7 @@ func TestDiagnoseDir(t *testing.T) {
 // A run of several contenders must be told which.
 func TestDiagnoseDirChoice(t *testing.T) {
 	dir := recordedRun(t, `{"id":"x","datapath":"bridge × vxlan"},{"id":"y","datapath":"routes"}`)
-	none := func(*diagnose.Verdict) error { return nil }
+	none := func(*diagnose.Case, *diagnose.Verdict) error { return nil }
 	if err := DiagnoseDir(dir, "", none); err == nil || exit.Code(err) != exit.WrongUsage || !strings.Contains(err.Error(), "--contender: x, y") {
 		t.Error(err)
 	}

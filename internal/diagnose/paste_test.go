@@ -1,0 +1,96 @@
+package diagnose_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/cnibench/cnibench/internal/diagnose"
+)
+
+// A paste of any case of the corpus gives the same causes again, at hidden names.
+func TestPasteReplays(t *testing.T) {
+	for name, e := range files(t) {
+		t.Run(name, func(t *testing.T) {
+			snap := &e.Case.Snapshots[0]
+			snap.Resolver = &diagnose.Resolver{Servers: []string{"203.0.113.77"}, Search: []string{"secret.example.com"}}
+			paste, err := diagnose.Paste(&e.Case, "cnibench test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, ok, err := diagnose.ReadPaste([]byte(paste))
+			if err != nil || !ok {
+				t.Fatal(ok, err)
+			}
+			want, got := diagnose.Diagnose(&e.Case), diagnose.Diagnose(c)
+			short := func(v *diagnose.Verdict) (list []string) {
+				for _, x := range v.Causes {
+					list = append(list, x.ID+" "+string(x.State)+" "+x.Device)
+				}
+				return append(list, v.Verdict)
+			}
+			if diff := cmp.Diff(short(want), short(got), cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+			all, err := jsonText(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, secret := range []string{"node-1", "shop/cart", "203.0.113.77", "secret.example.com", "default-deny"} {
+				if strings.Contains(paste, secret) || strings.Contains(all, secret) {
+					t.Errorf("the paste has %s", secret)
+				}
+			}
+			if len(paste) > 64000 {
+				t.Errorf("%d bytes are too many for an issue", len(paste))
+			}
+		})
+	}
+}
+
+func TestReadPasteWrong(t *testing.T) {
+	if _, ok, _ := diagnose.ReadPaste([]byte("hello")); ok {
+		t.Error("a text without a case is no paste")
+	}
+	for _, text := range []string{"cnibench-case:!", "cnibench-case:aGVsbG8=", "cnibench-case:"} {
+		if _, ok, err := diagnose.ReadPaste([]byte(text)); !ok || err == nil {
+			t.Errorf("%s: %v %v", text, ok, err)
+		}
+	}
+}
+
+// The short form is sound where the verdict is, and not where the plant is.
+func TestDoctor(t *testing.T) {
+	bad := map[string]string{"loss/plant.json": "loss", "mtu-exceeds/plant.json": "size", "offload-off/plant.json": "speed", "dns-slow/plant.json": "DNS"}
+	for name, e := range files(t) {
+		var broken []string
+		for _, l := range diagnose.Doctor(&e.Case) {
+			if !l.OK {
+				broken = append(broken, l.What)
+			}
+			if l.Text == "" {
+				t.Errorf("%s: %s says nothing", name, l.What)
+			}
+		}
+		if want := bad[name]; want != "" && !strings.Contains(strings.Join(broken, " "), want) {
+			t.Errorf("%s: want %s, found %v", name, want, broken)
+		}
+		if e.Twin && e.Expected.ID == "usual" && diagnose.Diagnose(&e.Case).Verdict == diagnose.Usual && len(broken) > 0 {
+			t.Errorf("%s is sound, and %v is not", name, broken)
+		}
+	}
+}
+
+func FuzzReadPaste(f *testing.F) {
+	f.Add("cnibench-case:H4sIAAAAAAAA/6tWSkksSQQA")
+	f.Add("x")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, ok, err := diagnose.ReadPaste([]byte(text))
+		if ok && err == nil {
+			diagnose.Diagnose(c)
+			diagnose.Doctor(c)
+		}
+	})
+}
