@@ -271,9 +271,9 @@ func noBetter(e *Effect, t Trial) bool {
 		return false
 	}
 	if t.Figures[i].Lower {
-		return e.CI[0] > 1-leastEffect
+		return e.CI[0] > 1-minEffect
 	}
-	return e.CI[1] < 1+leastEffect
+	return e.CI[1] < 1+minEffect
 }
 
 // effect returns the first figure of the trial that changing the setting moved for the

@@ -60,7 +60,7 @@ func Doctor(c *Case) (list []Line) {
 		}
 	}
 	if measured {
-		add("loss", worst <= leastLoss, "at most %s between pods", percent(worst))
+		add("loss", worst <= minLoss, "at most %s between pods", percent(worst))
 	}
 	usual := true
 	for _, back := range directions {

@@ -17,7 +17,7 @@ func slowPods(e *evidence) []analysis.Finding {
 		return nil
 	}
 	var list []analysis.Finding
-	for _, at := range e.Places {
+	for _, at := range e.Keys {
 		if at.Metric != result.Goodput || e.IsUDP(at.Step) || e.Bandwidth(at.Step) > 0 {
 			continue
 		}
@@ -30,7 +30,7 @@ func slowPods(e *evidence) []analysis.Finding {
 				continue
 			}
 			list = append(list, analysis.Finding{Contender: c.ID, Step: at.Step, Weight: math.Log(base / figure),
-				Text: fmt.Sprintf("%s%s of %s's %s: %.2g×, usual for %s are %.2g to %.2g×", e.GroupPrefix(at.Group), unit.Format(figure, "bit/s"), e.Run.Baseline,
+				Text: fmt.Sprintf("%s%s of %s's %s: %.2g×, usual for %s are %.2g to %.2g×", e.GroupPrefix(at.ComparableSet), unit.Format(figure, "bit/s"), e.Run.Baseline,
 					unit.Format(base, "bit/s"), figure/base, kind, usual[0], usual[1])})
 		}
 	}
