@@ -133,7 +133,7 @@ func (t *Writer) shortLegend() {
 		interval = "its " + percent + " interval for this run"
 	}
 	t.Wrap("", fmt.Sprintf("× is the ratio to %s, %s, with %s; the figure beside it is the median.", text.SafeLine(t.Baseline), how, interval), Dim)
-	letters := "Letters compare contenders with each other (a is best; one letter: not told apart), intervals compare with " + text.SafeLine(t.Baseline) + ". "
+	letters := "Letters compare contenders with each other (a is best; one letter: not told apart, corrected for all pairs), intervals compare with " + text.SafeLine(t.Baseline) + ". "
 	if !slices.ContainsFunc(t.Results, func(r analysis.Result) bool { return len(r.Letters) > 0 }) {
 		letters = "There are too few rounds for groups. "
 	}
