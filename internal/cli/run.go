@@ -134,9 +134,6 @@ func runRun(c *cobra.Command, f *runFlags) error {
 	}
 	var jobs []*run.Job
 	for i, one := range list {
-		if err := one.Check(); err != nil {
-			return err
-		}
 		job, err := one.Prepare()
 		if err != nil {
 			return err

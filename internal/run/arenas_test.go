@@ -83,7 +83,7 @@ func TestOwned(t *testing.T) {
 		t.Errorf("%v, want wrong usage", err)
 	}
 	for _, name := range []string{Auto, Lab, MicroVM, Kube} {
-		f := &Request{Arena: name, Resume: foreign, Given: map[string]bool{}}
+		f := &Request{Rates: "auto", Arena: name, Resume: foreign, Given: map[string]bool{}}
 		if _, err := f.Prepare(); err == nil || exit.Code(err) != exit.WrongUsage || !strings.Contains(err.Error(), "belongs to user") {
 			t.Errorf("--arena %s: %v, want wrong usage that names the owner", name, err)
 		}
@@ -106,7 +106,7 @@ func TestSameGuest(t *testing.T) {
 		"its own":             {"", Guest{Kernel: "/k/vmlinuz", Modules: "/k/modules", Accel: "tcg", CPUs: 1, Memory: "1G"}},
 		"as the command says": {"kernel,modules,vm-cpus", Guest{Accel: "tcg", Memory: "1G"}},
 	} {
-		f := &Request{Arena: Auto, Resume: dir, Given: map[string]bool{}}
+		f := &Request{Rates: "auto", Arena: Auto, Resume: dir, Given: map[string]bool{}}
 		for flag := range strings.SplitSeq(test.given, ",") {
 			f.Given[flag] = true
 		}
@@ -125,7 +125,7 @@ func TestSameGuest(t *testing.T) {
 func TestNothingToResume(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	writeRun(t, dir, runOf(MicroVM))
-	f := &Request{Arena: Auto, Resume: dir}
+	f := &Request{Rates: "auto", Arena: Auto, Resume: dir}
 	if _, err := f.Prepare(); exit.Code(err) != exit.WrongUsage || !strings.Contains(err.Error(), "begin a new run") {
 		t.Errorf("%v, want wrong usage", err)
 	}

@@ -15,31 +15,31 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// oneContender returns the contender whose network a task looks at: the one that was asked for,
-// else a cluster's own network or flannel-vxlan. It caps what is sent in a cluster unless the
-// user gave --max-rate, lets agents use all CPUs unless the user gave --cpus, and checks the
-// flags before anything is made. rate is the cap; 0: none.
-func (f *Request) oneContender(asked string) (id string, rate unit.BitRate, err error) {
+// forOne returns the venue of a task that looks at the network of one contender, and completes
+// the task before anything is made: contender is the one that was asked for, else the
+// cluster's own network or flannel-vxlan; rate is --max-rate, else the arena's limit for such
+// tasks, 0 for none. Agents may use all CPUs unless the user gave --cpus.
+func (f *Request) forOne(contender *string, rate *unit.BitRate) (venue Venue, err error) {
 	kind := f.Kind()
 	f.AllCPUs = true
 	if max := cmp.Or(f.MaxRate, kind.MaxRate); max != "" {
-		if rate, err = unit.ParseBitRate(max); err != nil {
-			return "", 0, exit.Usage("--max-rate: %w", err)
+		if *rate, err = unit.ParseBitRate(max); err != nil {
+			return nil, exit.Usage("--max-rate: %w", err)
 		}
 	}
-	venue, err := f.Venue()
-	if err != nil {
-		return "", 0, err
+	if venue, err = f.Venue(); err != nil {
+		return nil, err
 	}
 	catalogue, err := LoadCatalogue(venue.Own()...)
 	if err != nil {
-		return "", 0, err
+		return nil, err
 	}
-	c, err := catalogue.Contender(cmp.Or(asked, kind.Contender))
+	c, err := catalogue.Contender(cmp.Or(*contender, kind.Contender))
 	if err != nil {
-		return "", 0, err
+		return nil, err
 	}
-	return c.ID, rate, nil
+	*contender = c.ID
+	return venue, nil
 }
 
 // upNetwork is a contender's network that is up for a task whose agents do all of the work.

@@ -56,7 +56,7 @@ func Check(ctx context.Context, f *Request, task CheckTask) (*CheckOutput, error
 	for _, c := range chosen {
 		task.Contenders = append(task.Contenders, c.ID)
 	}
-	out, err := CheckVerb().In(ctx, f, task)
+	out, err := CheckVerb().In(ctx, venue, task)
 	if err != nil {
 		return nil, err
 	}

@@ -46,11 +46,11 @@ const DefaultDiagnoseRate = "200M"
 // Diagnose measures the paths of the contender in the request's venue and hands the verdict
 // to show. The error carries the exit code: exit.Gate if there is a cause.
 func Diagnose(ctx context.Context, f *Request, d Diagnosis, show func(*diagnose.Case, *diagnose.Verdict) error) error {
-	var err error
-	if d.Contender, d.Rate, err = f.oneContender(d.Contender); err != nil {
+	venue, err := f.forOne(&d.Contender, &d.Rate)
+	if err != nil {
 		return err
 	}
-	found, err := DiagnoseVerb().In(ctx, f, d)
+	found, err := DiagnoseVerb().In(ctx, venue, d)
 	if err != nil {
 		return err
 	}

@@ -64,8 +64,11 @@ type Measurement struct {
 // contendersMark stands for contenders in Measurement.InGuest.
 const contendersMark = "CONTENDERS"
 
-// Prepare turns the request into a job. It makes nothing.
+// Prepare checks the request and turns it into a job. It makes nothing.
 func (f *Request) Prepare() (*Job, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
 	j := &Job{request: f}
 	if f.Resume != "" {
 		if err := j.loadResumed(); err != nil {
@@ -147,7 +150,7 @@ func (j *Job) Lead(ctx context.Context, out io.Writer) error {
 	signal.Notify(signals, host.EndSignals()...)
 	defer signal.Stop(signals)
 	dir := j.Dir
-	_, err := MeasureVerb().In(ctx, j.request, j.Measurement)
+	_, err := MeasureVerb().In(ctx, j.Venue, j.Measurement)
 	if _, missing := os.Stat(filepath.Join(dir, "run.json")); missing != nil {
 		if lost := new(lostError); errors.As(err, lost) {
 			return fmt.Errorf("%w; %w", err, errNothingSealed)

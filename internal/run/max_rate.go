@@ -22,13 +22,24 @@ const (
 
 // capped returns the steps with parameters that keep them below the request's rate. It
 // leaves out the steps that can't be kept below --max-rate, notes why in f.uncapped, and
-// fails if no step is left. The default limit of a cluster leaves no step out.
-func (f *Request) capped(steps []result.Step, inUse bool) ([]result.Step, error) {
-	max, err := f.maxRate(inUse)
-	if err != nil || max == 0 {
-		return steps, err
+// fails if no step is left. The default limit of a network that others use leaves no step out.
+func (f *Request) capped(steps []result.Step, inUse bool) (kept []result.Step, err error) {
+	var max unit.BitRate
+	switch {
+	case f.Given[maxRateFlag]:
+		if max, err = unit.ParseBitRate(f.MaxRate); err != nil {
+			return nil, exit.Usage("--max-rate: %w", err)
+		}
+	case inUse && f.Study == "":
+		line, _, err := f.link()
+		if err != nil {
+			return nil, err
+		}
+		max = clusterShare * line
 	}
-	var kept []result.Step
+	if max == 0 {
+		return steps, nil
+	}
 	f.uncapped = nil
 	for _, s := range steps {
 		why := holdTo(&s, max)
@@ -42,23 +53,6 @@ func (f *Request) capped(steps []result.Step, inUse bool) ([]result.Step, error)
 		return nil, exit.Usage("--max-rate %s: no step of the suite can be held to it; choose another --suite, or a higher rate", f.MaxRate)
 	}
 	return kept, nil
-}
-
-// maxRate returns the most that a step may send, bit/s; 0: no limit. inUse says that others
-// use the network.
-func (f *Request) maxRate(inUse bool) (unit.BitRate, error) {
-	if f.Given[maxRateFlag] {
-		rate, err := unit.ParseBitRate(f.MaxRate)
-		if err != nil {
-			return 0, exit.Usage("--max-rate: %w", err)
-		}
-		return rate, nil
-	}
-	if !inUse || f.Study != "" {
-		return 0, nil
-	}
-	line, _, err := f.link()
-	return clusterShare * line, err
 }
 
 // holdTo limits what the step sends to that rate. It returns why that is impossible, else "".

@@ -31,12 +31,12 @@ func Mesh(ctx context.Context, f *Request, task MeshTask) (*mesh.Report, error) 
 	if !f.Given["nodes"] {
 		f.Nodes = meshNodes
 	}
-	var err error
-	if task.Contender, task.Rate, err = f.oneContender(task.Contender); err != nil {
+	venue, err := f.forOne(&task.Contender, &task.Rate)
+	if err != nil {
 		return nil, err
 	}
 	task.Seed = cmp.Or(f.Seed, uint64(time.Now().UnixNano()))
-	r, err := MeshVerb().In(ctx, f, task)
+	r, err := MeshVerb().In(ctx, venue, task)
 	if err == nil && len(r.Slow) > 0 {
 		err = exit.With(exit.Gate, nil)
 	}

@@ -61,7 +61,14 @@ func (j *Job) newPlan() error {
 	if f.Given["warmup"] {
 		j.Plan.Warmup = unit.Seconds(f.Warmup.Seconds())
 	}
-	j.Alone.Duration, j.Alone.Warmup = f.lengthened(&j.Plan)
+	j.Alone.Duration, j.Alone.Warmup = j.Plan.Duration, j.Plan.Warmup
+	ours := !f.ForSelfTest && f.SuiteText == ""
+	if ours && !f.Given["duration"] {
+		j.Alone.Duration = max(j.Plan.Duration, unit.Seconds(minWindow.Seconds()))
+	}
+	if ours && !f.Given["warmup"] {
+		j.Alone.Warmup = max(j.Plan.Warmup, unit.Seconds(minWarmup.Seconds()))
+	}
 	if j.Venue.Traits().SlowRounds {
 		j.Plan.Duration, j.Plan.Warmup = j.Alone.Duration, j.Alone.Warmup
 	}
@@ -123,26 +130,9 @@ func equip(venue Venue, steps []result.Step) error {
 	return venue.Equip(slices.Compact(wanted))
 }
 
-// The shortest windows and warm-ups of runs in which building a round takes longer than
-// its loads.
+// The shortest windows and warm-ups, unless the user has chosen them, of runs in which
+// building a round takes longer than its loads, or contenders take no turns.
 const (
 	minWindow = time.Second
 	minWarmup = 300 * time.Millisecond
 )
-
-// lengthened returns the plan's window and warm-up, at least minWindow and minWarmup
-// unless the user has chosen them. It is for rounds that take seconds to build, and for
-// contenders that take no turns.
-func (f *Request) lengthened(p *result.Plan) (duration, warmup unit.Seconds) {
-	duration, warmup = p.Duration, p.Warmup
-	if f.ForSelfTest || f.SuiteText != "" {
-		return duration, warmup
-	}
-	if !f.Given["duration"] {
-		duration = max(duration, unit.Seconds(minWindow.Seconds()))
-	}
-	if !f.Given["warmup"] {
-		warmup = max(warmup, unit.Seconds(minWarmup.Seconds()))
-	}
-	return duration, warmup
-}

@@ -56,7 +56,11 @@ func ProbeLab(ctx context.Context) (*Probe, error) {
 	if os.Geteuid() == 0 {
 		task.User = "root"
 	}
-	return ProbeVerb().In(ctx, &f, task)
+	venue, err := f.Venue()
+	if err != nil {
+		return nil, err
+	}
+	return ProbeVerb().In(ctx, venue, task)
 }
 
 // ProbeVerb asks this kernel what the lab can run.
@@ -121,7 +125,11 @@ func guestRemedy() string {
 
 // ProbeCluster probes the request's cluster, as a run does first.
 func ProbeCluster(ctx context.Context, f *Request) (*ClusterProbe, error) {
-	return ProbeClusterVerb().In(ctx, f, ProbeTask{})
+	venue, err := f.Venue()
+	if err != nil {
+		return nil, err
+	}
+	return ProbeClusterVerb().In(ctx, venue, ProbeTask{})
 }
 
 // ProbeClusterVerb asks a cluster what a run there would ask.

@@ -72,8 +72,8 @@ func NewRequest() Request {
 	}
 }
 
-// Check finds wrong usage before anything is made.
-func (f *Request) Check() error {
+// check finds wrong usage before anything is made.
+func (f *Request) check() error {
 	if _, err := KindOf(f.Arena, nil); err != nil {
 		return err
 	}

@@ -46,11 +46,11 @@ func SelfTest(ctx context.Context, f *Request) (*selftest.Result, error) {
 		defer os.RemoveAll(dir)
 		f.Out = filepath.Join(dir, "run")
 	}
-	task, err := f.selfTest()
+	venue, task, err := f.selfTest()
 	if err != nil {
 		return nil, err
 	}
-	conditions, err := SelfTestVerb().In(ctx, f, task)
+	conditions, err := SelfTestVerb().In(ctx, venue, task)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +78,10 @@ func SelfTest(ctx context.Context, f *Request) (*selftest.Result, error) {
 }
 
 // SelfTestVerb measures what is planted. Its answer is the conditions under which that was done.
-func SelfTestVerb() Verb[SelfTestTask, selftest.Conditions] {
-	return Verb[SelfTestTask, selftest.Conditions]{
+func SelfTestVerb() Verb[*SelfTestTask, selftest.Conditions] {
+	return Verb[*SelfTestTask, selftest.Conditions]{
 		Name: "selftest",
-		Do: func(ctx context.Context, in *Inside, task SelfTestTask) (selftest.Conditions, error) {
+		Do: func(ctx context.Context, in *Inside, task *SelfTestTask) (selftest.Conditions, error) {
 			conditions := in.conditions(task.Conditions)
 			s, err := in.Session(task.Measurement)
 			if err != nil {
@@ -106,7 +106,7 @@ func SelfTestVerb() Verb[SelfTestTask, selftest.Conditions] {
 			s.Alone.Duration, s.Alone.Warmup = p.Duration, p.Warmup
 			return conditions, s.Run(ctx)
 		},
-		Beside: func(in *Inside, task SelfTestTask) func() {
+		Beside: func(in *Inside, task *SelfTestTask) func() {
 			busy := selfTestBusy
 			if in.conditions(task.Conditions).LongTurns { // a cycle takes seconds, and some should be without the neighbour
 				busy *= 10
@@ -165,24 +165,21 @@ func (m *Measurement) selfTested(kernel string) result.Environment {
 }
 
 // selfTest prepares the self-test.
-func (f *Request) selfTest() (task SelfTestTask, err error) {
+func (f *Request) selfTest() (Venue, *SelfTestTask, error) {
 	kind, err := KindOf(f.Arena, nil)
 	if err != nil {
-		return task, err
+		return nil, nil, err
 	}
 	conditions := kind.selfTest(f)
 	f.Contenders, f.Baseline, f.Checks = conditions.Baseline, conditions.Baseline, "mtu"
 	f.ForSelfTest = true
-	if err := f.Check(); err != nil {
-		return task, err
-	}
 	j, err := f.Prepare()
 	if err != nil {
-		return task, err
+		return nil, nil, err
 	}
 	p := &j.Plan
 	p.Rounds, p.Until, p.MaxTime = f.Rounds, 0, 0
 	p.Settings["selftest"] = "yes" // an unknown setting: the run can't be resumed as an ordinary run
 	j.End = f.end(p)
-	return SelfTestTask{Measurement: j.Measurement, Conditions: conditions}, nil
+	return j.Venue, &SelfTestTask{Measurement: j.Measurement, Conditions: conditions}, nil
 }

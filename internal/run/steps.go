@@ -11,8 +11,21 @@ import (
 )
 
 // suite returns the suite that the request chooses, with the request's steps and changes.
-func (f *Request) suite(catalogue *Catalogue) (*suite.Suite, error) {
-	s, err := f.unchangedSuite(catalogue)
+func (f *Request) suite(catalogue *Catalogue) (s *suite.Suite, err error) {
+	name := f.Suite
+	isFile := strings.ContainsRune(name, filepath.Separator) || strings.HasSuffix(name, ".yaml")
+	if isFile && f.SuiteText == "" {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, exit.Usage("--suite: %w", err)
+		}
+		f.SuiteText = string(text)
+	}
+	if f.SuiteText == "" && !isFile {
+		s, err = catalogue.Suite(name)
+	} else if s, err = suite.Read(strings.TrimSuffix(filepath.Base(name), ".yaml")+".yaml", strings.NewReader(f.SuiteText)); err != nil {
+		err = exit.Usage("--suite: %w", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -21,30 +34,10 @@ func (f *Request) suite(catalogue *Catalogue) (*suite.Suite, error) {
 			return nil, fmt.Errorf("--steps: %w", err)
 		}
 	}
-	if len(f.Changes) == 0 {
-		return s, nil
-	}
-	if s, err = s.Set(f.Changes); err != nil {
-		return nil, exit.Usage("--set %w", err)
-	}
-	return s, nil
-}
-
-func (f *Request) unchangedSuite(catalogue *Catalogue) (*suite.Suite, error) {
-	name := f.Suite
-	if f.SuiteText == "" {
-		if !strings.ContainsRune(name, filepath.Separator) && !strings.HasSuffix(name, ".yaml") {
-			return catalogue.Suite(name)
+	if len(f.Changes) > 0 {
+		if s, err = s.Set(f.Changes); err != nil {
+			return nil, exit.Usage("--set %w", err)
 		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return nil, exit.Usage("--suite: %w", err)
-		}
-		f.SuiteText = string(text)
-	}
-	s, err := suite.Read(strings.TrimSuffix(filepath.Base(name), ".yaml")+".yaml", strings.NewReader(f.SuiteText))
-	if err != nil {
-		return nil, exit.Usage("--suite: %w", err)
 	}
 	return s, nil
 }

@@ -45,16 +45,12 @@ type Inside struct {
 	Guest *guest.Facts // of the guest that this process runs in; nil outside of guests
 }
 
-// In takes the task to the venue that the request chooses and returns the answer. The
+// In takes the task to the venue and returns the answer. The
 // answer may be partly filled in if there is an error. The error has the exit code that
 // it had where it arose; it is a lostError if the process that carried the task out ended
 // without an answer.
-func (v Verb[T, A]) In(ctx context.Context, f *Request, task T) (A, error) {
+func (v Verb[T, A]) In(ctx context.Context, venue Venue, task T) (A, error) {
 	var got A
-	venue, err := f.Venue()
-	if err != nil {
-		return got, err
-	}
 	text, err := json.Marshal(task)
 	if err != nil {
 		return got, fmt.Errorf("hand over %s: %w", v.Name, err)

@@ -46,13 +46,13 @@ type Task struct {
 // Run measures the settings and returns their effects.
 func (b *Bench) Run(ctx context.Context) (*tune.Judgement, error) {
 	f := b.Request
-	task, err := b.prepare()
+	venue, task, err := b.prepare()
 	if err != nil {
 		return nil, err
 	}
 	variants := tune.Variants(task.Contender, task.Settings)
 	task.End.RaiseLeast(tune.MinRounds(len(variants) * len(task.Plan.Steps) * tune.FiguresOfStep))
-	if _, err := Verb().In(ctx, f, task); err != nil {
+	if _, err := Verb().In(ctx, venue, task); err != nil {
 		return nil, b.withJournal(err)
 	}
 	if err := run.WriteReport(f.Out, false, io.Discard); err != nil { // the effects follow; the run's own table would repeat them
@@ -67,7 +67,7 @@ func (b *Bench) Run(ctx context.Context) (*tune.Judgement, error) {
 }
 
 // prepare makes the plan.
-func (b *Bench) prepare() (*Task, error) {
+func (b *Bench) prepare() (run.Venue, *Task, error) {
 	f := b.Request
 	kind := f.Kind()
 	if kind.Cluster {
@@ -75,39 +75,36 @@ func (b *Bench) prepare() (*Task, error) {
 	}
 	switch {
 	case b.Contender == "":
-		return nil, exit.Usage("which contender? give --contender; see `cnibench list contenders`")
+		return nil, nil, exit.Usage("which contender? give --contender; see `cnibench list contenders`")
 	case kind.Cluster:
 		if err := b.checkCluster(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	case kind.Guest && b.Machine:
-		return nil, exit.Usage("--machine: the settings would be the guest's own; leave it out, or measure on this kernel: --arena lab")
+		return nil, nil, exit.Usage("--machine: the settings would be the guest's own; leave it out, or measure on this kernel: --arena lab")
 	}
 	settings, err := b.benchable(b.Settings)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if f.Out == "" {
 		f.Out = "cnibench-tune-" + time.Now().Format("20060102-150405")
 	}
 	f.Contenders, f.Baseline = b.Contender, b.Contender
-	if err := f.Check(); err != nil {
-		return nil, err
-	}
 	j, err := f.Prepare()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := keepSteps(&j.Plan, b.Steps); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	base, err := j.Catalogue.Contender(b.Contender)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	settings, without, err := withPorts(settings, j.Plan.Steps, base)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(without) > 0 {
 		fmt.Fprintf(os.Stderr, "notrack leaves out %s, whose servers do not say their ports\n", strings.Join(without, ", "))
@@ -117,7 +114,7 @@ func (b *Bench) prepare() (*Task, error) {
 	if f.NIC != "" {
 		j.Plan.Settings["nic"] = f.NIC
 	}
-	return &Task{Measurement: j.Measurement, Contender: b.Contender, Machine: b.Machine, Settings: settings}, nil
+	return j.Venue, &Task{Measurement: j.Measurement, Contender: b.Contender, Machine: b.Machine, Settings: settings}, nil
 }
 
 // Verb measures a contender with settings.
