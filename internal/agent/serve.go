@@ -70,10 +70,11 @@ func newServer(out io.Writer, scope sysmon.Scope, labels map[string]string) *ser
 		opEcho:   with(s.echo),
 		opReach:  with(func(ctx context.Context, p Probe) (Reached, error) { return reach(ctx, p), nil }),
 
-		opSniff:    with(s.sniff),
-		opSniffed:  with(s.sniffed),
-		opWhole:    with(probeSize),
-		opSegments: with(segments),
+		opSniff:     with(s.sniff),
+		opSniffed:   with(s.sniffed),
+		opWhole:     with(probeSize),
+		opFragments: with(fragments),
+		opSegments:  with(segments),
 
 		opTraffic:  with(s.traffic),
 		opTrips:    with(trips),

@@ -71,43 +71,61 @@ func (c *Client) ProbeSize(ctx context.Context, w SizeProbe) (Answer, error) {
 }
 
 // Crosses reports whether a packet of that size reaches an echo unfragmented. watch, if
-// not nil, has a sniffer at the sender's end of the underlay. Fragments in the sniffer's
-// counts may be of other packets, and packets that the sniffer missed may be fragments: in
-// both cases Crosses asks once more.
+// not nil, has a sniffer at the sender's end of the underlay.
 func (c *Client) Crosses(ctx context.Context, watch *Client, w SizeProbe) (bool, error) {
-	var before, after Sniffed
-	count := func(into *Sniffed) (err error) {
-		if watch != nil {
-			*into, err = watch.Sniffed(ctx)
-		}
-		return err
+	var ends []*Watch
+	if watch != nil {
+		ends = []*Watch{{agent: watch}}
 	}
-	if err := count(&before); err != nil {
-		return false, err
+	got, err := c.Cross(ctx, ends, w)
+	return got.Whole(), err
+}
+
+// Crossing is what became of a packet that must not be fragmented.
+type Crossing struct {
+	Kind Kind // OK, TooBig or TimedOut
+	// Cut are the ends, by their index, at which fragments were seen.
+	Cut []int
+}
+
+// Whole reports whether the packet arrived and nobody saw fragments.
+func (x Crossing) Whole() bool { return x.Kind == OK && len(x.Cut) == 0 }
+
+// Cross sends a packet of that size to an echo while the ends watch for fragments.
+// Fragments may be of other packets, and packets that a sniffer missed may be fragments:
+// where the packet arrived, Cross then sends once more.
+func (c *Client) Cross(ctx context.Context, ends []*Watch, w SizeProbe) (x Crossing, err error) {
+	before, err := seenBy(ctx, ends)
+	if err != nil {
+		return x, err
 	}
 	for retried := false; ; retried = true {
 		a, err := c.ProbeSize(ctx, w)
 		if err != nil {
-			return false, err
+			return x, err
 		}
-		switch a.Kind {
-		case OK:
-		case TooBig, TimedOut:
-			return false, nil
-		default:
-			return false, fmt.Errorf("a packet of %d bytes to %s: %s: %s", w.Size, w.Target, a.Kind, a.Detail)
+		if a.Kind != OK && a.Kind != TooBig && a.Kind != TimedOut {
+			return x, fmt.Errorf("a packet of %d bytes to %s: %s: %s", w.Size, w.Target, a.Kind, a.Detail)
 		}
-		if err := count(&after); err != nil {
-			return false, err
+		x = Crossing{Kind: a.Kind}
+		after, err := seenBy(ctx, ends)
+		if err != nil {
+			return x, err
 		}
-		missed, cut := after.Missed(before), after.Fragments > before.Fragments
+		var missed error
+		for i := range ends {
+			if after[i].Fragments > before[i].Fragments {
+				x.Cut = append(x.Cut, i)
+			}
+			missed = cmp.Or(missed, after[i].Missed(before[i]))
+		}
 		switch {
-		case missed == nil && !cut:
-			return true, nil
+		case a.Kind != OK || missed == nil && len(x.Cut) == 0:
+			return x, nil
 		case retried && missed != nil:
-			return false, fmt.Errorf("whether a packet of %d bytes to %s was cut up: %w", w.Size, w.Target, missed)
+			return x, fmt.Errorf("whether a packet of %d bytes to %s was cut up: %w", w.Size, w.Target, missed)
 		case retried:
-			return false, nil
+			return x, nil
 		}
 		before = after
 	}

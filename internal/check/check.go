@@ -45,6 +45,9 @@ const (
 type Result struct {
 	Check     string `json:"check"`
 	Contender string `json:"contender"`
+	// Nodes are those whose pods were asked: the result holds between them. A cluster's have
+	// its own names.
+	Nodes []string `json:"nodes"`
 	// UnderlayMTU is that of the nodes' interface, bytes; 0 is unknown.
 	UnderlayMTU int    `json:"underlay_mtu,omitempty"`
 	Cases       []Case `json:"cases"`
@@ -92,6 +95,19 @@ func (r *Result) Telling() *Case {
 		}
 	}
 	return nil
+}
+
+// Rename passes every text that is for people through as, which gives nodes other names.
+// The keys of the environment, which go into reports, keep theirs.
+func (r *Result) Rename(as func(string) string) {
+	for i := range r.Nodes {
+		r.Nodes[i] = as(r.Nodes[i])
+	}
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		c.Text, c.Next = as(c.Text), as(c.Next)
+	}
+	r.Error = as(r.Error)
 }
 
 // set notes a key of the run's environment.

@@ -40,7 +40,12 @@ func (r *Runner) Run(ctx context.Context, c *contender.Contender, variant string
 		if upErr == nil {
 			res, runErr = check.Run(ctx, s)
 		}
-		res.Check, res.Contender = name, c.ID
+		res.Check, res.Contender, res.Nodes = name, c.ID, []string{}
+		if upErr == nil {
+			for _, n := range net.Nodes()[:min(2, len(net.Nodes()))] { // checks ask two
+				res.Nodes = append(res.Nodes, n.Name())
+			}
+		}
 		if res.Cases == nil {
 			res.Cases = []Case{} // as JSON an empty list
 		}

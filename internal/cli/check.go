@@ -46,7 +46,8 @@ Brings contenders up one after the other and tests what the catalogue says of ea
   policy      tests that NetworkPolicies let through what they allow and nothing else, and
               after what time; needs a cluster. A pod network without policies fails
 
-The table has one row for each contender: the verdict, what was found, what to do next.
+The table has one row for each contender, or for each kind of failure: the nodes between
+which it holds, the verdict, what was found, what to do next.
 Several checks, or all, begin with a matrix of contenders and questions. cnibench run
 --check mtu,encryption keeps the same results with a run.
 Exit codes: 0 all as claimed; 1 a check could not be carried out; 2 wrong usage;
@@ -56,7 +57,7 @@ Exit codes: 0 all as claimed; 1 a check could not be carried out; 2 wrong usage;
   cnibench check mtu --cni-conf mynet.conflist --contenders custom
   cnibench check policy --arena kube
   cnibench check policy --arena kube --case ingress-named-port --hold 10m
-  cnibench check all --arena kube --format md`,
+  cnibench check all --arena kube --nodes all --format md`,
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: append(names, "all"),
 		RunE:      func(c *cobra.Command, args []string) error { return runCheck(c, &f, args[0]) },
@@ -71,6 +72,7 @@ Exit codes: 0 all as claimed; 1 a check could not be carried out; 2 wrong usage;
 	fl.DurationVar(&f.one.Hold, "hold", 0, "with --case: keep the case's policies and pods for this `time` after the verdict")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(checkFormats, cobra.ShellCompDirectiveNoFileComp))
 	clusterflags.AddNodes(c, &f.Nodes)
+	fl.Lookup("nodes").Usage += "; all asks every node of a cluster, two at a time"
 	fl.StringVar(&f.Underlay, "underlay", f.Underlay, "lab: the nodes' network: auto (what the contender needs), switch or vpc")
 	fl.StringVar(&f.Offload, "offload", f.Offload, "lab: how frames cross the underlay: host or wire")
 	fl.StringVar(&f.CNIConf, "cni-conf", "", "lab: check the CNI configuration in `FILE` as contender \"custom\"")
@@ -94,6 +96,9 @@ func runCheck(c *cobra.Command, f *checkFlags, name string) error {
 		return text.Unknown("format", f.format, checkFormats)
 	}
 	f.from(c)
+	if f.EveryNode = f.Nodes == "all"; f.EveryNode && !f.Kind().Cluster {
+		return exit.Usage("--nodes all: a lab's nodes are alike; name their number, or check a cluster with --arena kube")
+	}
 	if name == "policy" && !f.Kind().Policies {
 		return &arena.Unsupported{Reason: "check policy needs a cluster, which --arena " + f.Arena + " is not", Remedy: "cnibench check policy --arena kube"}
 	}

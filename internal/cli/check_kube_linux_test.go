@@ -60,7 +60,7 @@ func TestKubeCheckPolicyHalf(t *testing.T) {
 		t.Skipf("the cluster's pod network is %s, whose policies such a rule does not go around; put Calico, Canal or kube-router on it, e.g. testbed install kuberouter", product)
 	}
 	// Products put their chains in front again.
-	const node, rule = "node-2", "FORWARD -j ACCEPT" // in what is printed node2
+	const node, rule = "node-2", "FORWARD -j ACCEPT"
 	var planting sync.WaitGroup
 	planting.Go(func() {
 		bed.OnNode(t, node, `touch /run/planted
@@ -82,7 +82,7 @@ func TestKubeCheckPolicyHalf(t *testing.T) {
 		}
 		asked++
 		told := r.Telling()
-		if told == nil || code != exit.Gate || r.Verdict() != check.Fail || !strings.Contains(told.Next, "Every leak is towards pods on node2: ") {
+		if told == nil || code != exit.Gate || r.Verdict() != check.Fail || !strings.Contains(told.Next, "Every leak is towards pods on node-2: ") {
 			t.Errorf("exit code %d, %s: %+v", code, r.Error, told)
 		}
 	}

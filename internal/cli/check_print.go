@@ -28,7 +28,7 @@ func writeChecks(w io.Writer, o *run.CheckOutput, format string) error {
 	}
 	results := slices.Clone(o.Results)
 	slices.SortStableFunc(results, func(a, b check.Result) int { return strings.Compare(a.Contender, b.Contender) })
-	header := []string{"Contender", "Check", "Underlay", "Verdict", "Found", "What, and what to do"}
+	header := []string{"Contender", "Check", "Nodes", "Underlay", "Verdict", "Found", "What, and what to do"}
 	if several(o.Results) {
 		head, cells := matrixTable(o.Matrix)
 		show(w, head, cells)
@@ -40,7 +40,7 @@ func writeChecks(w io.Writer, o *run.CheckOutput, format string) error {
 	if len(results) > 0 {
 		var rows [][]string
 		for _, r := range results {
-			rows = append(rows, checkRow(r))
+			rows = append(rows, checkRows(&r)...)
 		}
 		show(w, header, rows)
 	}
@@ -86,28 +86,44 @@ func matrixTable(m check.Matrix) (header []string, rows [][]string) {
 	return header, rows
 }
 
-// checkRow is one result: the verdict, and the case that says most.
-func checkRow(r check.Result) []string {
+// checkRows are one result: a row for each kind of failure, or one for what says most.
+func checkRows(r *check.Result) (rows [][]string) {
 	under := ""
 	if r.UnderlayMTU > 0 {
 		under = fmt.Sprint(r.UnderlayMTU)
 	}
-	verdict, found, text := string(r.Verdict()), "", r.Error
-	if r.Error != "" {
-		verdict = "error"
-	} else if told := r.Telling(); told != nil {
-		found, text = told.Found, told.Text+sameAs(&r, told)
-		if r.Verdict() == check.Fail && len(r.Cases) > 1 {
-			text = told.Name + ": " + text
-		}
-		if told.Verdict == check.Fail && r.Check == "policy" {
-			text += ". See it alone: cnibench check policy --case " + told.Name + " --hold 10m"
-		}
-		if told.Next != "" {
-			text += ". " + told.Next
-		}
+	row := func(verdict, found, text string) {
+		rows = append(rows, []string{r.Contender, r.Check, strings.Join(r.Nodes, ", "), under, verdict, found, text})
 	}
-	return []string{r.Contender, r.Check, under, verdict, found, text}
+	if r.Error != "" {
+		row("error", "", r.Error)
+		return rows
+	}
+	told := r.Telling()
+	if told == nil {
+		row(string(r.Verdict()), "", "")
+		return rows
+	}
+	said := map[string]bool{}
+	for i := range r.Cases {
+		c := &r.Cases[i]
+		if c.Verdict != told.Verdict || said[c.Found] || c.Verdict != check.Fail && c != told {
+			continue
+		}
+		said[c.Found] = true
+		text := c.Text + sameAs(r, c)
+		if c.Verdict == check.Fail && len(r.Cases) > 1 {
+			text = c.Name + ": " + text
+		}
+		if c.Verdict == check.Fail && r.Check == "policy" {
+			text += ". See it alone: cnibench check policy --case " + c.Name + " --hold 10m"
+		}
+		if c.Next != "" {
+			text += ". " + c.Next
+		}
+		row(string(c.Verdict), c.Found, text)
+	}
+	return rows
 }
 
 // sameAs names the other cases that came out as the told one.

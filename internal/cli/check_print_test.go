@@ -17,7 +17,7 @@ func TestCheckMatrix(t *testing.T) {
 	o := &run.CheckOutput{
 		Results: []check.Result{
 			{Check: "mtu", Contender: "flannel", UnderlayMTU: 1500, Cases: []check.Case{{Name: "size", Verdict: check.Pass, Found: "fits"}, {Name: "tcp", Verdict: check.Skip}}},
-			{Check: "policy", Contender: "flannel", Cases: []check.Case{
+			{Check: "policy", Contender: "flannel", Nodes: []string{"a", "b"}, Cases: []check.Case{
 				{Name: "ingress-forbidden", Verdict: check.Fail, Found: "open", Text: "a | b passed", Next: "Take another."},
 				{Name: "ingress-allowed", Verdict: check.Pass, Found: "enforced"},
 			}},
@@ -34,9 +34,9 @@ func TestCheckMatrix(t *testing.T) {
 | cilium | – | enforced |
 | flannel | fits | no: open (1 of 2) |
 
-| Contender | Check | Underlay | Verdict | Found | What, and what to do |
-|---|---|---|---|---|---|
-| flannel | policy |  | fail | open | ingress-forbidden: a \| b passed. See it alone: cnibench check policy --case ingress-forbidden --hold 10m. Take another. |
+| Contender | Check | Nodes | Underlay | Verdict | Found | What, and what to do |
+|---|---|---|---|---|---|---|
+| flannel | policy | a, b |  | fail | open | ingress-forbidden: a \| b passed. See it alone: cnibench check policy --case ingress-forbidden --hold 10m. Take another. |
 
 | Not here | Why, and what would help |
 |---|---|
@@ -44,6 +44,16 @@ func TestCheckMatrix(t *testing.T) {
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+	r := check.Result{Check: "mtu", Contender: "x", Cases: []check.Case{
+		{Name: "size", Verdict: check.Fail, Found: "fragments lost", Text: "too large", Next: "Mend."},
+		{Name: "tcp", Verdict: check.Fail, Found: "stalls", Text: "a transfer ended"},
+	}}
+	if diff := cmp.Diff([][]string{
+		{"x", "mtu", "", "", "fail", "fragments lost", "size: too large. Mend."},
+		{"x", "mtu", "", "", "fail", "stalls", "tcp: a transfer ended"},
+	}, checkRows(&r)); diff != "" {
+		t.Errorf("each failure is a row: (-want +got)\n%s", diff)
 	}
 	b.Reset()
 	o.Results = o.Results[1:]

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -23,6 +24,7 @@ type CheckTask struct {
 	Case  check.OneCase // of policy; without a name all
 
 	Contenders []string // to check, set by Check
+	EveryNode  bool     // of a cluster: pairs of nodes in turn, until all were asked; set by Check
 }
 
 // checks returns the checks of the task.
@@ -56,6 +58,7 @@ func Check(ctx context.Context, f *Request, task CheckTask) (*CheckOutput, error
 	for _, c := range chosen {
 		task.Contenders = append(task.Contenders, c.ID)
 	}
+	task.EveryNode = f.EveryNode
 	out, err := CheckVerb().In(ctx, venue, task)
 	if err != nil {
 		return nil, err
@@ -73,6 +76,11 @@ func CheckVerb() Verb[CheckTask, *CheckOutput] {
 		venues, err := in.Venue.Underlays(task.MTUs)
 		if err != nil {
 			return nil, err
+		}
+		if cluster, ok := in.Venue.(*clusterVenue); ok && task.EveryNode {
+			if venues, err = cluster.pairs(ctx); err != nil {
+				return nil, err
+			}
 		}
 		catalogue, err := LoadCatalogue(in.Venue.Own()...)
 		if err != nil {
@@ -118,7 +126,7 @@ func carryOut(ctx context.Context, venues []Venue, chosen []*contender.Contender
 	out := &CheckOutput{Schema: "cnibench/check/1", Results: []check.Result{}, Unsupported: []result.Unsupported{}}
 	bar := console.NewProgress(os.Stderr, len(venues)*len(chosen))
 	defer bar.Done()
-	done := 0
+	done, mtu := 0, 0
 	for i, venue := range venues {
 		opened, err := venue.Open(ctx)
 		if err != nil {
@@ -131,10 +139,17 @@ func carryOut(ctx context.Context, venues []Venue, chosen []*contender.Contender
 		if len(venues) > 1 {
 			where = fmt.Sprintf("MTU %d: ", opened.MTU)
 		}
+		cluster, isCluster := a.(*kube.Arena)
+		if isCluster && len(venues) > 1 {
+			where = fmt.Sprintf("nodes %d of %d: ", i+1, len(venues))
+		}
+		if i == 0 {
+			mtu = opened.MTU
+		}
 		for _, c := range chosen {
 			runner.Progress = func(text string) { bar.Step(done, len(venues)*len(chosen), where+text, 0) }
 			wanted := checks
-			if i > 0 { // the results of other checks do not depend on the MTU
+			if opened.MTU != mtu { // the results of other checks do not depend on the MTU
 				wanted = slices.DeleteFunc(slices.Clone(checks), func(c check.Check) bool { return c.Info().Name != "mtu" })
 			}
 			done++
@@ -154,6 +169,11 @@ func carryOut(ctx context.Context, venues []Venue, chosen []*contender.Contender
 			results, err := runner.Run(ctx, c, a.Variant(c), wanted)
 			if err != nil {
 				return nil, err
+			}
+			if isCluster {
+				for i := range results {
+					results[i].Rename(cluster.Named)
+				}
 			}
 			out.Results = append(out.Results, results...)
 		}

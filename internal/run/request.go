@@ -39,6 +39,7 @@ type Request struct {
 	Baseline, Checks         string
 
 	Nodes                   string // a number (lab), or names (kube)
+	EveryNode               bool   // kube: checks ask pairs of nodes in turn, until all were asked
 	Underlay, MTU, LineRate string
 	PodMTU                  string // lab: of the pods; "" is what encapsulation leaves of MTU
 	Offload                 string

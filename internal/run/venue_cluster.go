@@ -28,7 +28,7 @@ type clusterVenue struct {
 
 // newCluster returns the cluster that the request names.
 func newCluster(f *Request) (*clusterVenue, error) {
-	nodes, err := NodeNames(f.Nodes, f.Given["nodes"])
+	nodes, err := NodeNames(f.Nodes, f.Given["nodes"] && !f.EveryNode)
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +55,20 @@ func newCluster(f *Request) (*clusterVenue, error) {
 	}
 	k.Options.Install = k.installer
 	return k, nil
+}
+
+// pairs returns this venue once for each pair of nodes, so that every node is asked.
+func (k *clusterVenue) pairs(ctx context.Context) (venues []Venue, err error) {
+	pairs, err := kube.NodePairs(ctx, k.Options)
+	if err != nil {
+		return nil, KubeError(err)
+	}
+	for _, nodes := range pairs {
+		one := *k
+		one.Options.Nodes = nodes
+		venues = append(venues, &one)
+	}
+	return venues, nil
 }
 
 func (k *clusterVenue) carry(ctx context.Context, verb AnyVerb, h *handOver) (*answer, error) {

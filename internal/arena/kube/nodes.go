@@ -261,6 +261,31 @@ func (cl *Cluster) nodes(ctx context.Context, tolerated []corev1.Toleration) ([]
 	return numbered(pair(list)), nil
 }
 
+// NodePairs returns pairs of nodes, by the cluster's names, that together hold every node on
+// which pods can run. Of an odd number the last one has the first beside it.
+func NodePairs(ctx context.Context, o Options) (pairs [][]string, err error) {
+	cl, err := Connect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	tolerated, err := tolerations(o.Tolerations)
+	if err != nil {
+		return nil, err
+	}
+	list, err := cl.allNodes(ctx, tolerated)
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i < len(list); i += 2 {
+		pair := []string{list[i].realName}
+		if other := list[(i+1)%len(list)]; other != list[i] {
+			pair = append(pair, other.realName)
+		}
+		pairs = append(pairs, pair)
+	}
+	return pairs, nil
+}
+
 // allNodes returns the nodes that the options choose, by names, by a label and by a pod,
 // whose node comes first; without any, all on which pods can run.
 func (cl *Cluster) allNodes(ctx context.Context, tolerated []corev1.Toleration) ([]*node, error) {
