@@ -165,26 +165,43 @@ func (v answer) isHost(f *analysis.Result) bool {
 // choose.
 func (v answer) single(g *Group, c Column, f *analysis.Result) string {
 	base := g.Figure(v.Baseline, c)
-	if base == nil || f.VsBaseline == nil || base.Median <= 0 {
+	if base == nil || base.Median <= 0 {
 		return fmt.Sprintf("%s: %s.", f.Contender, Value(f))
 	}
-	who := f.Contender
+	who, has := f.Contender, "has"
 	if v.Run.Arena == "kube" && who == "this-cluster" {
-		who = "pods"
+		who, has = "pods", "have"
+	}
+	if f.VsBaseline == nil {
+		return fmt.Sprintf("%s %s %s where %s has %s; %s are too few for a ratio.", who, has, Value(f), v.Baseline, Value(base), unit.Plural(v.Taken(g, c), "round"))
 	}
 	ratio := f.VsBaseline.Ratio
 	how := fmt.Sprintf("%.0f %% of %s's", 100*ratio, v.Baseline)
 	if c.Better == result.Lower {
 		how = unit.Ratio(ratio) + " times " + v.Baseline + "'s"
 	}
-	s := fmt.Sprintf("%s have %s (%s of %s)", who, how, Value(f), Value(base))
-	if who != "pods" {
-		s = fmt.Sprintf("%s has %s (%s of %s)", who, how, Value(f), Value(base))
-	}
+	s := fmt.Sprintf("%s %s %s (%s of %s)", who, has, how, Value(f), Value(base))
 	if f.VsBaseline.CI != nil {
-		return s + fmt.Sprintf(", interval %s–%s×.", unit.Ratio(f.VsBaseline.CI[0]), unit.Ratio(f.VsBaseline.CI[1]))
+		s += fmt.Sprintf(", interval %s–%s×", unit.Ratio(f.VsBaseline.CI[0]), unit.Ratio(f.VsBaseline.CI[1]))
 	}
-	return s + "."
+	return s + "." + v.products(c)
+}
+
+// productGoodput are the least and the greatest ratio of goodput of one TCP stream to the nodes'
+// own network that products had on the project's test bed, by transport: the dts column of
+// docs/fidelity.md, four to seven rounds each.
+var productGoodput = map[string][2]float64{"vxlan": {0.53, 0.65}, "routes": {0.80, 0.86}}
+
+// products says what products with the cluster's transport had on the test bed; "" for other
+// figures.
+func (v answer) products(c Column) string {
+	transport := v.Run.Environment["kube.cni.transport"]
+	band, known := productGoodput[transport]
+	i := slices.IndexFunc(v.Steps, func(s result.Step) bool { return s.ID == c.Step })
+	if !known || c.Metric != result.Goodput || i < 0 || fmt.Sprint(v.Steps[i].Params["streams"]) != "1" {
+		return ""
+	}
+	return fmt.Sprintf(" Products with %s had %.0f–%.0f %% on the project's test bed (two nodes on one machine).", transports[transport], 100*band[0], 100*band[1])
 }
 
 // byMedians describes a column whose rounds are too few for letters, by what runs of one
