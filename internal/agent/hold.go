@@ -16,6 +16,28 @@ import (
 // maxTrial is how long a trial holds: longer than a slice and shorter than anybody notices.
 const maxTrial = 10 * time.Second
 
+// trialSetting is the setting's name of trials in the journal.
+const trialSetting = "diagnose"
+
+// settle takes back what a trial has left whose holder was killed itself, and says how many
+// values that were.
+func settle(m *tune.Machine, journal string) (n int, err error) {
+	if !tune.HasJournal(journal) {
+		return 0, nil
+	}
+	j, err := tune.OpenJournal(journal, m.BootID())
+	if err != nil {
+		return 0, err
+	}
+	mark := j.MarkOf(trialSetting)
+	for _, e := range j.Entries() {
+		if e.Setting == trialSetting {
+			n++
+		}
+	}
+	return n, errors.Join(tune.RevertTo(context.Background(), m, j, mark), j.Close())
+}
+
 // holderName is what the kernel calls a process of Hold (TASK_COMM_LEN is 16).
 const holderName = "cnibench-hold"
 
@@ -98,7 +120,7 @@ func hold(m *tune.Machine, t Try, in io.Reader, out io.Writer, limit time.Durati
 
 func makeChanges(m *tune.Machine, j *tune.Journal, t Try) error {
 	ctx := context.Background()
-	item := tune.Item{Setting: tune.Setting{Name: "diagnose"}, State: tune.StateChange}
+	item := tune.Item{Setting: tune.Setting{Name: trialSetting}, State: tune.StateChange}
 	for _, c := range t.Changes {
 		place := tune.Place{Kind: tune.Kind(c.Kind), Name: c.Name}
 		from, err := m.Read(ctx, place)

@@ -171,3 +171,38 @@ func TestTryKilled(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// What a holder that was killed itself has left is taken back by the next look, and what the
+// user applied before stays.
+func TestSettle(t *testing.T) {
+	root, try, value := triedTree(t)
+	m := &tune.Machine{Files: host.Tree(root)}
+	if n, err := settle(m, try.Journal); n != 0 || err != nil {
+		t.Fatal(n, err)
+	}
+	apply := func(name, to string) {
+		j, err := tune.OpenJournal(try.Journal, m.BootID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		place := tune.Place{Kind: "file", Name: triedFile}
+		_, failed, err := tune.Apply(t.Context(), m, j, []tune.Item{changed(name, place, value(), to)})
+		if err := errors.Join(err, j.Close()); err != nil || len(failed) > 0 {
+			t.Fatal(err, failed)
+		}
+	}
+	apply("of-the-user", "30")
+	apply(trialSetting, "10")
+	if n, err := settle(m, try.Journal); n != 1 || err != nil || value() != "30" {
+		t.Fatal(n, err, value())
+	}
+	if n, err := settle(m, try.Journal); n != 0 || err != nil || value() != "30" {
+		t.Fatal(n, err, value())
+	}
+}
+
+func changed(name string, place tune.Place, from, to string) tune.Item {
+	item := tune.Item{Setting: tune.Setting{Name: name}, State: tune.StateChange}
+	item.Changes = append(item.Changes, tune.Change{Place: place, From: from, To: to})
+	return item
+}

@@ -82,6 +82,7 @@ func newServer(out io.Writer, scope sysmon.Scope, labels map[string]string) *ser
 		opLookup:   with(lookup),
 		opTry:      with(s.try),
 		opUntry:    with(s.untry),
+		opSettle:   with(s.settle),
 		opBurst:    with(burst),
 	}
 	return s

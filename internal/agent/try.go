@@ -13,8 +13,9 @@ import (
 
 // The operations of a trial: settings that are changed for a while.
 const (
-	opTry   = "try"
-	opUntry = "untry"
+	opTry    = "try"
+	opUntry  = "untry"
+	opSettle = "settle"
 )
 
 // Try asks for values to be set until Untry, until the agent ends, or for maxTrial.
@@ -45,6 +46,32 @@ func (c *Client) Try(ctx context.Context, t Try) error {
 func (c *Client) Untry(ctx context.Context) error {
 	_, err := call[none](ctx, c, opUntry, none{}, 0)
 	return err
+}
+
+// Settle asks for what an earlier trial left in the machine's journal to be taken back.
+type Settle struct {
+	Journal string `json:"journal"`
+}
+
+func (s *Settle) complete() error {
+	if s.Journal == "" {
+		return errors.New("the folder of a journal is missing")
+	}
+	return nil
+}
+
+// Settle takes back what a trial left whose holder was killed, and returns how many values
+// that were. What the user has applied stays.
+func (c *Client) Settle(ctx context.Context, s Settle) (int, error) {
+	return call[int](ctx, c, opSettle, s, 0)
+}
+
+func (s *server) settle(_ context.Context, order Settle) (int, error) {
+	m, err := trialMachine(true)
+	if err != nil {
+		return 0, err
+	}
+	return settle(m, order.Journal)
 }
 
 // holder is a process of Hold, which has changed something. It outlives the agent.

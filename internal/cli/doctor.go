@@ -40,9 +40,6 @@ Exit codes are those of diagnose.`),
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.from(c)
 			out := c.OutOrStdout()
-			if !asJSON && !issue {
-				d.Begun = func(what string) { fmt.Fprintln(out, text.SafeLine(what)) }
-			}
 			return run.Diagnose(c.Context(), &f.Request, d, func(found *diagnose.Case, v *diagnose.Verdict) error {
 				switch {
 				case issue:

@@ -34,9 +34,7 @@ type Diagnosis struct {
 	Prove     bool
 	Cycles    int
 	Keep      string // file for the case; "": it is not kept
-	// Begun, if set, is told what is looked at once the network is up, which is within seconds.
-	Begun func(what string)
-	Plant string // file of commands that plant a fault in the lab, for the confusion matrix
+	Plant     string // file of commands that plant a fault in the lab, for the confusion matrix
 }
 
 // DefaultDiagnoseRate is the most that diagnose sends in a cluster unless the user says
@@ -81,9 +79,7 @@ func measureCase(ctx context.Context, in *Inside, d Diagnosis) (found *diagnose.
 	if err := plantFaults(ctx, d.Plant, up.Network); err != nil {
 		return nil, err
 	}
-	if d.Begun != nil {
-		d.Begun(begun(up))
-	}
+	progress(begun(up))
 	o := measure.Options{Exe: up.Exe, MaxRate: d.Rate, UnderLoad: d.UnderLoad, Prove: d.Prove || in.Venue.Traits().ThisMachine, Cycles: d.Cycles, Progress: progress, Seed: uint64(time.Now().UnixNano())}
 	var yours *workloads
 	if cluster, ok := up.Arena.(*kube.Arena); ok {

@@ -202,6 +202,16 @@ func (j *Journal) Entries() []Entry {
 // Mark returns the current point in the journal, for Revert.
 func (j *Journal) Mark() int { return len(j.entries) }
 
+// MarkOf returns the point in the journal after which there are changes of that setting alone,
+// for Revert: those of a trial that nobody took back.
+func (j *Journal) MarkOf(setting string) int {
+	n := len(j.entries)
+	for n > 0 && j.entries[n-1].Setting == setting {
+		n--
+	}
+	return n
+}
+
 // rebooted reports whether the machine was restarted since the entries were made.
 func (j *Journal) rebooted() bool { return j.began != j.boot }
 

@@ -198,7 +198,30 @@ func (s *session) close() {
 	}
 }
 
+// settle takes back what a killed trial left on the nodes, before anything is looked at.
+func (s *session) settle(ctx context.Context) error {
+	for _, e := range s.nodes {
+		by, err := s.Machine(ctx, e.Endpoint)
+		if err != nil {
+			return err
+		}
+		n, err := by.Settle(ctx, agent.Settle{Journal: s.journal(e)})
+		if err = errors.Join(err, by.Close()); err != nil {
+			return fmt.Errorf("%s: what an earlier trial left: %w", e.name, err)
+		}
+		if n > 0 {
+			s.Progress(fmt.Sprintf("%s: %d values that a killed trial left were set back", e.name, n))
+		}
+	}
+	return nil
+}
+
 func (s *session) measure(ctx context.Context) error {
+	if s.Prove && s.Machine != nil {
+		if err := s.settle(ctx); err != nil {
+			return err
+		}
+	}
 	s.Progress("snapshots")
 	if err := s.snapshots(ctx, false); err != nil {
 		return err
