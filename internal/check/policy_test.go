@@ -115,6 +115,15 @@ func unless(open func(f flow) bool) engine {
 	}
 }
 
+// without returns the evaluator on the policies that have no such rule.
+func without(rules func(r rule) bool) engine {
+	return func(w clusterModel, list []networkPolicy, f flow) bool {
+		return w.allows(slices.DeleteFunc(slices.Clone(list), func(p networkPolicy) bool {
+			return slices.ContainsFunc(slices.Concat(p.Spec.Ingress, p.Spec.Egress), rules)
+		}), f, leniency{})
+	}
+}
+
 func TestPolicyEnforced(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]*simulated{
@@ -304,7 +313,13 @@ func TestPolicyFaults(t *testing.T) {
 				}
 			}
 			return w.allows(l, f, leniency{})
-		}}, found: []string{"ingress-port-by-peer: leaks", "egress-port-by-peer: leaks"}, only: true},
+		}}, found: []string{"ingress-port-by-peer: leaks", "egress-port-by-peer: leaks", "ingress-ip-block-overlap: leaks", "egress-ip-block-overlap: leaks"}, only: true},
+		"rules for nobody are none": {cluster: &simulated{allows: without(func(r rule) bool {
+			return slices.ContainsFunc(slices.Concat(r.From, r.To), func(p peer) bool { return p.PodSelector != nil && p.PodSelector.MatchLabels["run"] == "nobody" })
+		})}, found: []string{"ingress-from-nobody: open", "egress-to-nobody: open"}, only: true},
+		"rules of SCTP are none": {cluster: &simulated{noSCTP: true, allows: without(func(r rule) bool {
+			return slices.ContainsFunc(r.Ports, func(p portRule) bool { return p.Protocol == arena.SCTP })
+		})}, found: []string{"ingress-sctp-only: open", "egress-sctp-only: open"}, only: true},
 		"except is forgotten": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
 			peersOf(r, func(p *peer) {
 				if p.IPBlock != nil {
@@ -407,7 +422,7 @@ func TestPolicySkips(t *testing.T) {
 		"SCTP is lost": {&simulated{passes: func(f flow, _ int) bool { return f.protocol != arena.SCTP }}, map[string]string{"ingress-sctp": "", "egress-sctp": ""}, "over SCTP 8080 (timeout)"},
 		"no IPv6":      {&simulated{noIPv6: true}, map[string]string{"ingress-ipv6": "", "egress-ipv6": "", "ingress-ip-block-ipv6": ""}, "the pods have no IPv6 addresses"},
 		"no ipBlock for pods": {&simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool { return w.allows(l, f, leniency{podsApart: true}) }},
-			map[string]string{"ingress-ip-block": "pods apart", "ingress-ip-block-except": "pods apart", "egress-ip-block": "pods apart", "egress-ip-block-except": "pods apart", "ingress-ip-block-ipv6": "pods apart"}, "means addresses outside of the cluster"},
+			map[string]string{"ingress-ip-block": "pods apart", "ingress-ip-block-except": "pods apart", "egress-ip-block": "pods apart", "egress-ip-block-except": "pods apart", "ingress-ip-block-ipv6": "pods apart", "ingress-ip-block-overlap": "pods apart", "egress-ip-block-overlap": "pods apart"}, "means addresses outside of the cluster"},
 		"no ranges": {&simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool { return w.allows(l, f, leniency{firstPort: true}) }},
 			map[string]string{"ingress-port-range": "single port", "egress-port-range": "single port"}, "endPort is not heeded"},
 		"names clash": {&simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
