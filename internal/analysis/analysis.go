@@ -80,6 +80,9 @@ type RunInfo struct {
 	// Unpaired says that ratios compare all rounds of a contender with all rounds of
 	// the baseline, because rounds of the same number were not measured together.
 	Unpaired bool `json:"unpaired,omitempty"`
+	// MeasuredShare is the share of the time from the first set-up to the end of the run in
+	// which a window that counts was measured; 0 is unknown.
+	MeasuredShare float64 `json:"measured_share,omitempty"`
 }
 
 // Result is one metric of one contender at one step, over the rounds.

@@ -40,9 +40,9 @@ type Arena interface {
 	// namespaces and processes of its own, recorded and under load. 1: a contender comes up
 	// after the contender before went down.
 	MaxUp() int
-	// Slice returns how long a turn is unless the user says otherwise: the shortest of
-	// whose begin and end loads and recorders hear in time.
-	Slice() time.Duration
+	// Slice returns how long a turn is unless the user says otherwise, long enough that loads
+	// and recorders hear of its begin and end in time, and how long the load runs before.
+	Slice() (lead, length time.Duration)
 	// Up makes the contender's network on that variant of the underlay, with
 	// a pod on every node, from nothing. Contenders share nothing. After an
 	// error nothing is left.

@@ -68,7 +68,7 @@ func (u cpuUsage) foreignRate() *float64 {
 
 // Above these limits a cycle is disturbed. maxSteal and maxForeign are shares of the
 // cycle's CPU time, maxCrowded is a share of the pause before the cycle, maxMemory a share
-// of the cycle's duration, and maxAbsent is half of a slice of the default length. A process
+// of the cycle's duration, and maxAbsent is a quarter of a slice of the default length. A process
 // that used 15 % of two CPUs made bulk TCP slower by a fifth, and the baseline more than
 // others. Counting by ticks makes the share of a cycle uncertain by some 1 %.
 const (

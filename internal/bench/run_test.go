@@ -59,7 +59,7 @@ func (a *fakeArena) Supports(context.Context, *contender.Contender) error { retu
 func (a *fakeArena) Variant(*contender.Contender) string                  { return "switch" }
 func (a *fakeArena) HasPath(*contender.Contender, string) error           { return nil }
 func (a *fakeArena) MaxUp() int                                           { return 1 }
-func (a *fakeArena) Slice() time.Duration                                 { return time.Millisecond }
+func (a *fakeArena) Slice() (lead, length time.Duration)                  { return 0, time.Millisecond }
 func (a *fakeArena) Anonymous(text string) string {
 	return strings.ReplaceAll(text, "worker-a", "node1")
 }

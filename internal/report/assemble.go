@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/study"
 	tracefiles "github.com/cnibench/cnibench/internal/trace"
+	"github.com/cnibench/cnibench/internal/unit"
 	"github.com/cnibench/cnibench/studies"
 )
 
@@ -75,6 +76,7 @@ func Analyse(rec *result.Record, opt analysis.Options) *analysis.Report {
 		Run: analysis.RunInfo{
 			ID: run.ID, Arena: run.Arena, Started: run.Started,
 			Rounds: run.Plan.Rounds, Suite: run.Plan.Suite, Environment: run.Environment, Unpaired: run.Plan.Unpaired,
+			MeasuredShare: measuredShare(rec),
 		},
 		Baseline:    run.Baseline,
 		Results:     e.Results,
@@ -93,6 +95,27 @@ func Analyse(rec *result.Record, opt analysis.Options) *analysis.Report {
 		Efficiency:  efficiency,
 		Fleet:       cost.Fleet(e, efficiency),
 	}
+}
+
+// measuredShare returns the share of a run's time that its windows took; 0 where it has not
+// ended.
+func measuredShare(rec *result.Record) float64 {
+	if rec.Run.End == nil || len(rec.Samples) == 0 {
+		return 0
+	}
+	measured, first := unit.Seconds(0), rec.Samples[0].Started
+	for i := range rec.Samples {
+		if s := &rec.Samples[i]; s.Step != result.SetupStep {
+			measured += s.Elapsed
+		}
+		if at := rec.Samples[i].Started; at.Before(first) {
+			first = at
+		}
+	}
+	if took := rec.Run.End.Time.Sub(first).Seconds(); took > 0 && !first.IsZero() {
+		return float64(measured) / took
+	}
+	return 0
 }
 
 // marks returns the samples' verdicts.

@@ -100,12 +100,8 @@ func (m *Session) enlist(ctx context.Context, a arena.Arena, run *result.Run) er
 	return m.findGaps(a, run)
 }
 
-// The shortest slice that can be asked for, and the shortest load before each slice that does
-// not count.
-const (
-	minSlice = 20 * time.Millisecond
-	minLead  = 50 * time.Millisecond
-)
+// minSlice is the shortest slice that can be asked for.
+const minSlice = 20 * time.Millisecond
 
 // planSlices plans that all contenders are up at the same time and take slices in
 // turns: all in one block if the arena has room for their loads, else in blocks beside the
@@ -117,8 +113,12 @@ func (m *Session) planSlices(a arena.Arena, p *result.Plan, baselines int) {
 	upAlone := slices.ContainsFunc(p.Steps, func(s result.Step) bool {
 		return s.Workload == analysis.Idle || s.Path == arena.PathHost && m.Venue.Traits().SharedPorts
 	})
-	if p.Slice > 0 && m.ArenaSlice {
-		p.Slice = unit.Seconds(a.Slice().Seconds())
+	var lead time.Duration
+	if p.Slice > 0 {
+		var length time.Duration
+		if lead, length = a.Slice(); m.ArenaSlice {
+			p.Slice = unit.Seconds(length.Seconds())
+		}
 	}
 	n, room := len(p.Contenders), 1
 	if p.Slice > 0 && !upAlone {
@@ -129,7 +129,7 @@ func (m *Session) planSlices(a arena.Arena, p *result.Plan, baselines int) {
 		p.Duration, p.Warmup = m.Alone.Duration, m.Alone.Warmup
 		return
 	}
-	p.Together, p.Lead = room, max(unit.Seconds(minLead.Seconds()), p.Slice/2)
+	p.Together, p.Lead = room, unit.Seconds(lead.Seconds())
 }
 
 // findGaps adds to the plan's gaps the steps whose path a contender lacks.

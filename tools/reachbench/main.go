@@ -3,7 +3,7 @@
 // -busy every second time while a process uses 30 % of a CPU for half of the time, and
 // prints for each figure the smallest difference that would have shown (mdd) and how far
 // the intervals of the ratios reach, of a typical contender, and whether the order that
-// the kernel dictates came out. With -busy it also prints each contender's ratios without
+// the kernel dictates came out, and which share of the run's time was measured. With -busy it also prints each contender's ratios without
 // and with the neighbour. docs/accuracy.md has the result. Needs a quiet machine otherwise.
 package main
 
@@ -35,7 +35,10 @@ var figures = result.MainMetrics(result.Traffic, result.Typical, result.Tail, re
 
 // report is what is read of `cnibench report --format json`.
 type report struct {
-	Run     struct{ Rounds int }
+	Run struct {
+		Rounds        int
+		MeasuredShare float64 `json:"measured_share"`
+	}
 	Results []struct {
 		Contender, Metric string
 		MDD               *float64 `json:"mdd"`
@@ -47,42 +50,43 @@ type report struct {
 }
 
 func main() {
-	program := flag.String("cnibench", "bin/cnibench", "the program that runs")
+	program := flag.String("cnibench", "bin/cnibench", "the program that runs and reports")
+	before := flag.String("before", "", "an older program: each run is made by it, and then by the other")
 	contenders := flag.String("contenders", "", "as of the demo")
 	runs := flag.Int("runs", 1, "how often")
 	busy := flag.Bool("busy", false, "every second run is beside a process that uses 30 % of a CPU for half of the time")
 	keep := flag.String("keep", "", "the folder that gets the run directories; without it they are removed")
 	flag.Parse()
-	if err := all(bench{*program, *contenders, *keep}, *runs, *busy); err != nil {
+	if err := all(bench{*program, *before, *contenders, *keep}, *runs, *busy); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // bench is what all runs have in common.
-type bench struct{ program, contenders, keep string }
+type bench struct{ program, before, contenders, keep string }
 
 // all carries out the runs and prints a line for each figure of each, then the ratios.
 func all(b bench, runs int, busy bool) error {
 	ratios := map[string]*[2][]float64{}
-	fmt.Println("| run | neighbour | rounds | seconds | figure | smallest difference | interval | order |\n|---|---|---|---|---|---|---|---|")
+	fmt.Println("| run | program | neighbour | rounds | seconds | measured | figure | smallest difference | interval | order |\n|---|---|---|---|---|---|---|---|---|---|")
 	for run := range runs {
 		beside := 0
 		if busy {
 			beside = run % 2
 		}
-		r, took, err := b.once(run, beside == 1)
+		if b.before != "" {
+			r, took, err := b.once(b.before, fmt.Sprintf("run-%d-before", run+1), beside == 1)
+			if err != nil {
+				return err
+			}
+			r.print(run, "before", beside, took)
+		}
+		r, took, err := b.once(b.program, fmt.Sprintf("run-%d", run+1), beside == 1)
 		if err != nil {
 			return err
 		}
-		for _, metric := range figures {
-			mdd, half := r.reach(metric)
-			inOrder := "–"
-			if metric == result.Goodput {
-				inOrder = r.order()
-			}
-			fmt.Printf("| %d | %s | %d | %.0f | %s | %s | ±%s | %s |\n", run+1, []string{"none", "busy"}[beside], r.Run.Rounds, took.Seconds(), metric, percent(mdd), percent(half), inOrder)
-		}
+		r.print(run, "this", beside, took)
 		for _, x := range r.Results {
 			if x.VsBaseline == nil || !slices.Contains(figures, x.Metric) {
 				continue
@@ -100,6 +104,19 @@ func all(b bench, runs int, busy bool) error {
 	return nil
 }
 
+// print prints a line for each figure of a run.
+func (r *report) print(run int, program string, beside int, took time.Duration) {
+	for _, metric := range figures {
+		mdd, half := r.reach(metric)
+		inOrder := "–"
+		if metric == result.Goodput {
+			inOrder = r.order()
+		}
+		fmt.Printf("| %d | %s | %s | %d | %.0f | %s | %s | %s | ±%s | %s |\n", run+1, program, []string{"none", "busy"}[beside],
+			r.Run.Rounds, took.Seconds(), percent(r.Run.MeasuredShare), metric, percent(mdd), percent(half), inOrder)
+	}
+}
+
 // compare prints each contender's median ratio without and with the neighbour.
 func compare(ratios map[string]*[2][]float64) {
 	fmt.Println("\n| figure | contender | alone | beside the neighbour | difference |\n|---|---|---|---|---|")
@@ -114,8 +131,8 @@ func compare(ratios map[string]*[2][]float64) {
 	}
 }
 
-// once runs the demo and returns its report.
-func (b bench) once(run int, busy bool) (*report, time.Duration, error) {
+// once has the program run the demo, and returns its report by the newer program.
+func (b bench) once(program, name string, busy bool) (*report, time.Duration, error) {
 	dir := b.keep
 	if dir == "" {
 		var err error
@@ -124,12 +141,12 @@ func (b bench) once(run int, busy bool) (*report, time.Duration, error) {
 		}
 		defer os.RemoveAll(dir)
 	}
-	out := filepath.Join(dir, fmt.Sprintf("run-%d", run+1))
+	out := filepath.Join(dir, name)
 	if busy {
 		defer selftest.Neighbour(1, 0.3, 10*time.Second)()
 	}
 	begin := time.Now()
-	if _, err := output(b.program, "run", "--suite", "quick", "--arena", "lab", "--contenders", b.contenders, "--out", out); err != nil {
+	if _, err := output(program, "run", "--suite", "quick", "--arena", "lab", "--contenders", b.contenders, "--out", out); err != nil {
 		return nil, 0, err
 	}
 	took := time.Since(begin)

@@ -49,14 +49,14 @@ type guestLab struct {
 // Name implements arena.Arena.
 func (guestLab) Name() string { return Name }
 
-// emulatedSlices is how many times as long as the lab's own the slices on an emulated CPU
-// are, which takes 0.3 s to hand the turn on.
-const emulatedSlices = 4
+// emulatedSlice is how long a slice on an emulated CPU is, which takes 0.3 s to hand the
+// turn on.
+const emulatedSlice = 200 * time.Millisecond
 
 // Slice implements arena.Arena.
-func (g guestLab) Slice() time.Duration {
+func (g guestLab) Slice() (lead, length time.Duration) {
 	if g.facts.Emulated {
-		return emulatedSlices * g.Arena.Slice()
+		return emulatedSlice / 2, emulatedSlice
 	}
 	return g.Arena.Slice()
 }

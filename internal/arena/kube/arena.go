@@ -108,7 +108,9 @@ func (a *Arena) MaxUp() int {
 
 // Slice implements arena.Arena: begin and end of a slice reach the recorders through the API
 // server, some milliseconds late.
-func (*Arena) Slice() time.Duration { return 200 * time.Millisecond }
+func (*Arena) Slice() (lead, length time.Duration) {
+	return 100 * time.Millisecond, 200 * time.Millisecond
+}
 
 // maxSharing is how many contenders can share a cluster, each with two pods a node.
 const maxSharing = 8

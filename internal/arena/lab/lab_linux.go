@@ -88,7 +88,7 @@ func (l *lab) MaxUp() int {
 }
 
 // Slice implements arena.Arena.
-func (*lab) Slice() time.Duration { return Slice }
+func (*lab) Slice() (lead, length time.Duration) { return Lead, Slice }
 
 // Supports implements arena.Arena.
 func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
