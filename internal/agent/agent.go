@@ -56,6 +56,9 @@ type Hello struct {
 	MTU        int         `json:"mtu"`                  // bytes, of the interface with the address of the request; 0 without an address
 	Congestion string      `json:"congestion,omitempty"` // net.ipv4.tcp_congestion_control in force; "" where there is none
 	Interfaces []Interface `json:"interfaces"`
+	// SoftnetDropped are the packets that the machine dropped since its start because a CPU's
+	// backlog was full (/proc/net/softnet_stat).
+	SoftnetDropped uint64 `json:"softnet_dropped,omitempty"`
 }
 
 // Interface is a network interface of the agent's namespace.

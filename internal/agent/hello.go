@@ -7,9 +7,12 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/sysmon"
 )
 
 func (s *server) hello(_ context.Context, args helloArgs) (Hello, error) {
@@ -23,6 +26,7 @@ func (s *server) hello(_ context.Context, args helloArgs) (Hello, error) {
 	if b, err := fs.ReadFile(s.root.Proc, "sys/net/ipv4/tcp_congestion_control"); err == nil {
 		h.Congestion = strings.TrimSpace(string(b))
 	}
+	h.SoftnetDropped = softnetDropped(s.root)
 	var err error
 	if h.Interfaces, err = interfaces(); err != nil {
 		return h, err
@@ -69,4 +73,20 @@ func mtuOf(addr netip.Addr, list []Interface) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("no interface holds %s; there are: %s", addr, strings.Join(held, ", "))
+}
+
+// softnetDropped returns the packets that the machine's CPUs dropped because their backlog was
+// full; 0 where the machine does not say.
+func softnetDropped(root sysmon.Root) (n uint64) {
+	b, err := fs.ReadFile(root.Proc, "net/softnet_stat")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if fields := strings.Fields(line); len(fields) > 1 {
+			dropped, _ := strconv.ParseUint(fields[1], 16, 32)
+			n += dropped
+		}
+	}
+	return n
 }

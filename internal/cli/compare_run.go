@@ -86,6 +86,9 @@ func runNames(folder string) (names []string) {
 }
 
 func (f *compareFlags) compare(c *cobra.Command, oldDirs, newDirs []string, opt compare.Options) (err error) {
+	if done, err := f.compareMeshes(c.OutOrStdout(), slices.Concat(oldDirs, newDirs)); done {
+		return err
+	}
 	if opt.RepeatsOld, err = f.loadMore(oldDirs[1:]); err != nil {
 		return err
 	}

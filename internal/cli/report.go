@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/mesh/rundir"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/text"
@@ -54,6 +55,9 @@ func newReportCmd() *cobra.Command {
 				rec, err := result.Load(dir)
 				if err != nil {
 					return err
+				}
+				if m, is, err := rundir.Read(rec); is && len(dirs) == 1 {
+					return reportMesh(c.OutOrStdout(), m, err, format, output)
 				}
 				r := report.Assemble(dir, rec, options)
 				if repeats != "" {

@@ -1,7 +1,9 @@
 package mesh
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/stat"
 )
@@ -46,6 +48,7 @@ func polish(nodes []Node, list []observation) fit {
 		zones := [2]string{nodes[o.From].Zone, nodes[o.To].Zone}
 		byBorder[zones] = append(byBorder[zones], i)
 	}
+	borders := slices.SortedFunc(maps.Keys(byBorder), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 	f.middle = stat.Median(f.rest)
 	for i := range f.rest {
 		f.rest[i] -= f.middle
@@ -74,9 +77,9 @@ func polish(nodes []Node, list []observation) fit {
 				f.in[n], change = f.in[n]+m, max(change, math.Abs(m))
 			}
 		}
-		if len(byBorder) > 1 {
-			for zones, group := range byBorder {
-				if len(group) >= minCrossing {
+		if len(borders) > 1 {
+			for _, zones := range borders { // in order: the same figures give the same fit
+				if group := byBorder[zones]; len(group) >= minCrossing {
 					m := take(group)
 					f.border[zones], change = f.border[zones]+m, max(change, math.Abs(m))
 				}

@@ -6,7 +6,7 @@
 // costs time and blames nobody.
 //
 // The package is pure: it sends nothing and knows no arena, clock or disk. Next: plan.go, then
-// fit.go, screen.go, confirm.go and share.go.
+// replay.go, fit.go, screen.go, confirm.go and share.go.
 package mesh
 
 import "math"
@@ -52,6 +52,13 @@ type Figure struct {
 	Probes int                // datagrams sent, of which Loss is the share
 	// Late says that the sender itself was late. The figure then blames nobody.
 	Late bool
+	// Trial is the number of the second pass's trial, from 1; 0: the first pass.
+	Trial int
+	// Gone says that the node From ended while the mesh was measured. To is From too.
+	Gone bool
+	// Held is the number of pairs at a time at which the load was held back. Such a figure, as
+	// one that is Gone, is a mark and has no values.
+	Held int
 }
 
 // Kind is what a place is.

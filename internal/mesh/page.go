@@ -90,12 +90,9 @@ func (r *Report) heat(m Metric, path string, order []string) (heatMap, bool) {
 		index[name] = i
 		h.Rows = append(h.Rows, heatRow{Name: name, Cells: make([]heatCell, len(order))})
 	}
-	value := func(p PairReport) *float64 {
-		return map[Metric]*float64{Goodput: p.Goodput, RTT: p.RTT, Loss: p.Loss, MTU: p.MTU}[m]
-	}
 	var all []float64
 	for _, p := range r.Pairs {
-		if v := value(p); p.Path == path && v != nil {
+		if v := p.value(m); p.Path == path && v != nil {
 			all = append(all, *v)
 		}
 	}
@@ -104,7 +101,7 @@ func (r *Report) heat(m Metric, path string, order []string) (heatMap, bool) {
 	}
 	middle := stat.Median(all)
 	for _, p := range r.Pairs {
-		v := value(p)
+		v := p.value(m)
 		i, ok := index[p.From]
 		j, there := index[p.To]
 		if p.Path != path || v == nil || !ok || !there {

@@ -54,12 +54,12 @@ func (d Design) Pairs() int {
 
 // Limits bound the traffic of a tournament.
 type Limits struct {
-	AtOnce int // pairs that send at the same time
+	AtOnce int `json:"at_once"` // pairs that send at the same time
 	// PerBorder is how many pairs may cross the same two zones at the same time; 0: any number.
-	PerBorder int
-	Rate      float64       // bit/s that a sender sends at most
-	Slice     time.Duration // how long a pair sends
-	Gap       time.Duration // between slices
+	PerBorder int           `json:"per_border"`
+	Rate      float64       `json:"rate"`     // bit/s that a sender sends at most; 0: no limit
+	Slice     time.Duration `json:"slice_ns"` // how long a pair sends
+	Gap       time.Duration `json:"gap_ns"`   // between slices
 }
 
 // DefaultLimits keep a cluster usable: 1,000 nodes with 4 matchings take 80 s of slices.
@@ -70,32 +70,25 @@ var DefaultLimits = Limits{AtOnce: 10, PerBorder: 2, Rate: 200e6, Slice: 200 * t
 // l.AtOnce, so that what harms the cluster is seen while it is small.
 func (d Design) Slots(nodes []Node, l Limits) [][]Pair {
 	var slots [][]Pair
-	atOnce := max(1, l.AtOnce)
-	size := 1
-	for _, round := range d.Rounds {
-		waiting := slices.Clone(round)
+	ramp := NewRamp(l.AtOnce)
+	for _, waiting := range d.Rounds {
 		for len(waiting) > 0 {
-			var slot, later []Pair
-			crossing := map[[2]string]int{}
-			for _, p := range waiting {
-				border := borderOf(nodes, p)
-				full := l.PerBorder > 0 && border[0] != border[1] && crossing[border] >= l.PerBorder
-				if len(slot) == size || full {
-					later = append(later, p)
-					continue
-				}
-				crossing[border]++
-				slot = append(slot, p)
-			}
-			back := make([]Pair, len(slot))
-			for i, p := range slot {
-				back[i] = p.Back()
-			}
-			slots = append(slots, slot, back)
-			waiting, size = later, min(atOnce, 2*size)
+			var slot []Pair
+			slot, waiting = ramp.Slot(nodes, waiting, l)
+			slots = append(slots, slot, Backs(slot))
+			ramp.Saw(nil)
 		}
 	}
 	return slots
+}
+
+// Backs returns the other directions of the pairs.
+func Backs(list []Pair) []Pair {
+	out := make([]Pair, len(list))
+	for i, p := range list {
+		out[i] = p.Back()
+	}
+	return out
 }
 
 // borderOf returns the zones of the pair's nodes in alphabetical order.
@@ -107,13 +100,17 @@ func borderOf(nodes []Node, p Pair) [2]string {
 	return [2]string{a, b}
 }
 
-// Cost is what a tournament takes, for a plan that people read before anything is sent.
+// Cost is what the first pass takes, for a plan that people read before anything is sent.
 type Cost struct {
 	Pairs      int     `json:"pairs"`      // directions
 	Seconds    float64 `json:"seconds"`    // of all slots
 	NodeRate   float64 `json:"node_rate"`  // bit/s, the most that a node sends or receives
 	BorderRate float64 `json:"zone_rate"`  // bit/s, the most that crosses two zones one way
 	NodeBytes  float64 `json:"node_bytes"` // the most that a node sends in all
+	// Of light probes: to how many others a node sends, how long they take, and what a node sends.
+	Partners     int     `json:"partners"`
+	LightSeconds float64 `json:"light_seconds"`
+	LightRate    float64 `json:"light_rate"` // bit/s
 }
 
 // CostOf returns what the slots take under the limits.

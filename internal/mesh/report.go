@@ -23,7 +23,14 @@ type Report struct {
 	Judged   int `json:"judged"`
 	// Late are the nodes whose prober was late itself: their figures blame nobody.
 	Late []string `json:"late"`
-	Cost Cost     `json:"cost"`
+	// Gone are the nodes that ended or were away while the mesh was measured. They are not judged.
+	Gone []string `json:"gone"`
+	// Absent are the nodes that were asked for and never took part, with the reason.
+	Absent []string `json:"absent"`
+	// Held is the number of pairs at a time at which the load was held back, because more of
+	// them harmed the network; 0: it was not.
+	Held int  `json:"held"`
+	Cost Cost `json:"cost"`
 	// Cap is the most that a sender sent, bit/s; 0: no limit. A goodput near it is the limit
 	// and no figure of the network.
 	Cap float64 `json:"cap"`
@@ -40,11 +47,16 @@ type PairReport struct {
 	MTU     *float64 `json:"mtu,omitempty"`
 }
 
+// value returns the figure of a metric; nil if it was not measured.
+func (p *PairReport) value(m Metric) *float64 {
+	return map[Metric]*float64{Goodput: p.Goodput, RTT: p.RTT, Loss: p.Loss, MTU: p.MTU}[m]
+}
+
 // NewReport joins the figures of one direction and network and adds the places.
 func NewReport(nodes []Node, figures []Figure, slow []Place) *Report {
 	figures = slices.Clone(figures)
 	sortFigures(figures)
-	r := &Report{Schema: Schema, Nodes: nodes, Pairs: []PairReport{}, Slow: slow, Shared: []Shared{}, Late: []string{}}
+	r := &Report{Schema: Schema, Nodes: nodes, Pairs: []PairReport{}, Slow: slow, Shared: []Shared{}, Late: []string{}, Gone: []string{}, Absent: []string{}}
 	if r.Slow == nil {
 		r.Slow = []Place{}
 	}
@@ -192,11 +204,7 @@ func (r *Report) Matrix(path string) string {
 		}
 		var all []float64
 		for _, p := range r.Pairs {
-			v := p.Goodput
-			if m == RTT {
-				v = p.RTT
-			}
-			if p.Path == path && v != nil {
+			if v := p.value(m); p.Path == path && v != nil {
 				cells[index[p.From]][index[p.To]] = *v
 				all = append(all, *v)
 			}
@@ -263,6 +271,15 @@ func (r *Report) String() string {
 	}
 	if len(r.Late) > 0 {
 		fmt.Fprintf(&b, "  The prober on %s was late itself: its round trips and losses are not judged.\n", strings.Join(r.Late, ", "))
+	}
+	if len(r.Gone) > 0 {
+		fmt.Fprintf(&b, "  Ended or away while this was measured, so not judged: %s.\n", strings.Join(r.Gone, ", "))
+	}
+	for _, text := range r.Absent {
+		fmt.Fprintf(&b, "  Not measured: %s.\n", text)
+	}
+	if r.Held > 0 {
+		fmt.Fprintf(&b, "  More than %d pairs at a time made the network send again or drop, so no more were sent.\n", r.Held)
 	}
 	if r.Cap > 0 {
 		fmt.Fprintf(&b, "  A sender sent at most %s: goodput near it is this limit.\n", Format(Goodput, r.Cap))

@@ -8,7 +8,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/kube"
-	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/mesh/measure"
@@ -73,10 +72,10 @@ func bringUp(ctx context.Context, venue Venue, id string) (*upNetwork, error) {
 	return &upNetwork{Opened: opened, Network: network, contender: c}, nil
 }
 
-// Ends are agents on every node of a network, and in a pod on it.
+// Ends are the nodes of a network, each with a pod on it, where agents can be started.
 type Ends struct {
 	measure.Network
-	// Close ends the agents and removes what was made for them.
+	// Close removes what was made for the agents.
 	Close func(ctx context.Context) error
 }
 
@@ -86,14 +85,7 @@ func (p *labVenue) Ends(ctx context.Context, id string) (*Ends, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &check.Subject{Contender: up.contender, Network: up.Network, Exe: up.Exe}
-	return &Ends{
-		Network: measure.Of(up.Network, s.Agent),
-		Close: func(ctx context.Context) error {
-			s.Close()
-			return up.Network.Down(ctx)
-		},
-	}, nil
+	return &Ends{Network: measure.Of(up.Network, up.Exe), Close: up.Network.Down}, nil
 }
 
 // Ends implements Venue: pods on every node that the request chooses, in the cluster's own
@@ -102,11 +94,11 @@ func (k *clusterVenue) Ends(ctx context.Context, id string) (*Ends, error) {
 	if id != kube.ThisClusterID {
 		return nil, fmt.Errorf("contender %s: every node is measured in the cluster's own pod network alone; leave --contender out", id)
 	}
-	pods, err := kube.OpenPods(ctx, k.Options, kube.Wanted{Host: true, Pod: true})
+	pods, err := kube.OpenPods(ctx, k.Options, kube.Wanted{Host: true, Pod: true, Max: k.request.Most, Some: true})
 	if err != nil {
 		return nil, KubeError(err)
 	}
-	e := &Ends{Close: pods.Close, Network: measure.Network{Agent: pods.Agent}}
+	e := &Ends{Close: pods.Close, Network: measure.Network{Start: pods.Agent, Absent: pods.Absent}}
 	if pods.NoHost != nil {
 		logInfo("no pod may use the nodes' network, so only the pods' is measured: %v", pods.NoHost)
 	}

@@ -40,6 +40,7 @@ type Request struct {
 
 	Nodes                   string // a number (lab), or names (kube)
 	EveryNode               bool   // kube: checks ask pairs of nodes in turn, until all were asked
+	Most                    int    // mesh in a cluster: the highest number of nodes; 0: all
 	Underlay, MTU, LineRate string
 	PodMTU                  string // lab: of the pods; "" is what encapsulation leaves of MTU
 	Offload                 string

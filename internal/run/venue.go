@@ -7,6 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
+	"github.com/cnibench/cnibench/internal/mesh"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -21,6 +22,8 @@ type Venue interface {
 	// Ends starts agents on every node and in a pod on it, of the contender's network. It must
 	// be called in a task.
 	Ends(ctx context.Context, contender string) (*Ends, error)
+	// Machines returns the nodes that Ends would use. It makes nothing.
+	Machines(ctx context.Context) ([]mesh.Node, error)
 	// Own are the contenders of the venue beside the catalogue's. Open may fill in
 	// what only the arena knows of them.
 	Own() []*contender.Contender

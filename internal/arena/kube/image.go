@@ -214,7 +214,7 @@ func (cl *Cluster) tryImage(ctx context.Context, run, namespace, name string, at
 	if err != nil {
 		return err
 	}
-	_, err = cl.awaitRunning(ctx, namespace, []*node{at}, nil, name)
+	_, err = cl.awaitRunning(ctx, namespace, []*node{at}, nil, nil, name)
 	return err
 }
 

@@ -1,10 +1,12 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,9 +18,11 @@ import (
 type Wanted struct {
 	Host bool // in the host network
 	Pod  bool // in the pod network
-	// Max is the highest number of nodes; 0: all that Options choose. Without names, label
-	// or pod in the options these are all nodes on which pods can run.
+	// Max is the highest number of nodes, evenly of all zones; 0: all that Options choose.
+	// Without names, label or pod in the options these are all nodes on which pods can run.
 	Max int
+	// Some says that the task goes on without nodes whose pods do not start.
+	Some bool
 }
 
 // Pods are pods with this program on nodes of a cluster, for tasks that look at the cluster
@@ -27,6 +31,8 @@ type Wanted struct {
 type Pods struct {
 	// Nodes are the nodes, in the order of Options.Nodes or by name.
 	Nodes []PodNode
+	// Absent says of nodes why no pod of theirs runs.
+	Absent []string
 	// NoHost is why no pod may use the host network; nil if pods may, or need not.
 	NoHost *arena.Unsupported
 
@@ -78,9 +84,7 @@ func (cl *Cluster) openPods(ctx context.Context, want Wanted) (_ *Pods, err erro
 	if err != nil {
 		return nil, err
 	}
-	if want.Max > 0 {
-		nodes = nodes[:min(want.Max, len(nodes))]
-	}
+	nodes = evenly(nodes, want.Max)
 	p := &Pods{cl: cl, run: cl.runName()}
 	p.ctx, p.end = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
@@ -107,6 +111,50 @@ func (cl *Cluster) openPods(ctx context.Context, want Wanted) (_ *Pods, err erro
 	return p, nil
 }
 
+// evenly returns at most so many of the nodes, of each zone as many as of the others; 0: all.
+func evenly(nodes []*node, most int) []*node {
+	if most <= 0 || most >= len(nodes) {
+		return nodes
+	}
+	inZone := map[string]int{}
+	rank := map[*node]int{} // within its zone
+	for _, n := range nodes {
+		rank[n] = inZone[n.zone]
+		inZone[n.zone]++
+	}
+	out := slices.Clone(nodes)
+	slices.SortStableFunc(out, func(a, b *node) int { return cmp.Compare(rank[a], rank[b]) })
+	return numbered(out[:most])
+}
+
+// ListNodes returns the nodes on which OpenPods would make pods. It makes nothing.
+func ListNodes(ctx context.Context, o Options, most int) ([]PodNode, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	cl, err := Connect(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	tolerated, err := tolerations(o.Tolerations)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := cl.allNodes(ctx, tolerated)
+	if err != nil {
+		return nil, err
+	}
+	var out []PodNode
+	for _, n := range evenly(nodes, most) {
+		out = append(out, n.described())
+	}
+	return out, nil
+}
+
+func (n *node) described() PodNode {
+	return PodNode{Name: n.name, RealName: n.realName, Addr: n.addr, Zone: n.zone, Role: n.role, Info: n.info}
+}
+
 // make makes the pods and fills in Nodes.
 func (p *Pods) make(ctx context.Context, nodes []*node, want Wanted) error {
 	var hosts, pods []podPlan
@@ -127,7 +175,11 @@ func (p *Pods) make(ctx context.Context, nodes []*node, want Wanted) error {
 	if err := p.cl.makePods(ctx, p.run, pods); err != nil {
 		return err
 	}
-	made, err := p.cl.await(ctx, p.lease, p.namespace, nodes, append(podNames(hosts), podNames(pods)...)...)
+	var without *missing
+	if want.Some {
+		without = &missing{why: map[string]string{}}
+	}
+	made, err := p.cl.awaitBut(ctx, p.lease, p.namespace, nodes, without, append(podNames(hosts), podNames(pods)...)...)
 	if err != nil {
 		return err
 	}
@@ -140,10 +192,16 @@ func (p *Pods) make(ctx context.Context, nodes []*node, want Wanted) error {
 		return e
 	}
 	for _, at := range nodes {
-		p.Nodes = append(p.Nodes, PodNode{
-			Name: at.name, RealName: at.realName, Addr: at.addr, Zone: at.zone, Role: at.role, Info: at.info,
-			Host: place(at.name, at), Pod: place(at.name+"-pod1", at),
-		})
+		one := at.described()
+		one.Host, one.Pod = place(at.name, at), place(at.name+"-pod1", at)
+		for _, name := range []string{at.name, at.name + "-pod1"} {
+			if without.has(name) {
+				p.Absent = append(p.Absent, at.realName+": "+without.why[name])
+			}
+		}
+		if one.Host != nil || one.Pod != nil {
+			p.Nodes = append(p.Nodes, one)
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -223,22 +224,61 @@ func carriedText(e *endpoint) string {
 // them by name, as places on no network. held notifies each as soon as it runs. The error
 // says why a pod does not run, e.g. because its node does not answer.
 func (cl *Cluster) await(ctx context.Context, held *lease, namespace string, nodes []*node, names ...string) (map[string]*endpoint, error) {
+	return cl.awaitBut(ctx, held, namespace, nodes, nil, names...)
+}
+
+// missing are pods that a task can do without, each with the reason why it does not run.
+type missing struct {
+	mu  sync.Mutex
+	why map[string]string
+}
+
+// missingPatience is how long pods that a task can do without are waited for once half of all
+// pods run.
+const missingPatience = time.Minute
+
+// excuse notes that the pod does not run and returns nil. Without m it returns the error.
+func (m *missing) excuse(pod string, err error) error {
+	if m == nil || err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.why[pod] = err.Error()
+	return nil
+}
+
+func (m *missing) has(pod string) bool {
+	if m == nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.why[pod] != ""
+}
+
+// awaitBut does the same as await. It goes on without pods that do not run if without is not
+// nil, and notes them there.
+func (cl *Cluster) awaitBut(ctx context.Context, held *lease, namespace string, nodes []*node, without *missing, names ...string) (map[string]*endpoint, error) {
 	group, groupCtx := errgroup.WithContext(ctx)
 	made := map[string]*endpoint{}
 	began := time.Now()
-	_, err := cl.awaitRunning(groupCtx, namespace, nodes, func(p *corev1.Pod) {
+	_, err := cl.awaitRunning(groupCtx, namespace, nodes, without, func(p *corev1.Pod) {
 		e := &endpoint{cl: cl, namespace: p.Namespace, pod: p.Name, uid: string(p.UID), name: p.Name, node: &node{name: p.Spec.NodeName, realName: p.Spec.NodeName}, addrs: podAddrs(p), ctx: held.ctx}
 		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 			e.containers = append(e.containers, c.Name)
 		}
 		made[p.Name] = e
-		group.Go(func() error { return e.equip(groupCtx, held) })
+		group.Go(func() error { return without.excuse(p.Name, e.equip(groupCtx, held)) })
 	}, names...)
 	if equipErr := group.Wait(); equipErr != nil {
 		err = equipErr // it has ended the wait
 	}
 	var sent int64
-	for _, e := range made {
+	for name, e := range made {
+		if without.has(name) {
+			delete(made, name)
+		}
 		sent += e.carriedBytes
 	}
 	if sent > 0 && err == nil {
@@ -248,10 +288,11 @@ func (cl *Cluster) await(ctx context.Context, held *lease, namespace string, nod
 }
 
 // awaitRunning waits until the named pods of the namespace run, and calls up once for each
-// that does.
-func (cl *Cluster) awaitRunning(ctx context.Context, namespace string, nodes []*node, up func(*corev1.Pod), names ...string) (map[string]*corev1.Pod, error) {
+// that does. Pods in without are not waited for.
+func (cl *Cluster) awaitRunning(ctx context.Context, namespace string, nodes []*node, without *missing, up func(*corev1.Pod), names ...string) (map[string]*corev1.Pod, error) {
 	told := map[string]bool{}
 	var looked time.Time
+	var half time.Time // when half of the pods ran
 	var running map[string]*corev1.Pod
 	var waiting []corev1.Pod
 	err := wait.PollUntilContextTimeout(ctx, upPoll, upPatience, true, func(context.Context) (bool, error) {
@@ -262,12 +303,15 @@ func (cl *Cluster) awaitRunning(ctx context.Context, namespace string, nodes []*
 		running, waiting = map[string]*corev1.Pod{}, nil
 		for i := range list {
 			p := &list[i]
-			if !slices.Contains(names, p.Name) {
+			if !slices.Contains(names, p.Name) || without.has(p.Name) {
 				continue
 			}
 			runs, err := podRuns(p)
 			if err != nil {
-				return false, err
+				if err := without.excuse(p.Name, err); err != nil {
+					return false, err
+				}
+				continue
 			}
 			if runs {
 				running[p.Name] = p
@@ -279,10 +323,19 @@ func (cl *Cluster) awaitRunning(ctx context.Context, namespace string, nodes []*
 				waiting = append(waiting, *p)
 			}
 		}
-		if len(running) == len(names) {
+		if without != nil && half.IsZero() && 2*len(running) >= len(names) {
+			half = time.Now()
+		}
+		if !half.IsZero() && time.Since(half) > missingPatience {
+			for i, text := range cl.lastWarnings(ctx, waiting) {
+				_ = without.excuse(waiting[i].Name, errors.New(text))
+			}
+			waiting = nil
+		}
+		if without == nil && len(running) == len(names) || without != nil && len(waiting) == 0 && len(running) > 0 {
 			return true, nil
 		}
-		if time.Since(looked) > lostPoll {
+		if without == nil && time.Since(looked) > lostPoll {
 			looked = time.Now()
 			return false, cl.checkNodes(ctx, nodes)
 		}

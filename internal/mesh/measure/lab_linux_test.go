@@ -88,13 +88,17 @@ func on(t *testing.T, e arena.Endpoint, argv ...string) {
 	}
 }
 
-// options are small: the nodes share two CPUs with everything else.
-func options(t *testing.T) Options {
-	return Options{
-		Matchings: 0, Probes: 300, Rate: 1000, Senders: 1, Seed: 1,
-		Limits:   mesh.Limits{AtOnce: 1, Rate: 500e6, Slice: 100 * time.Millisecond},
-		Progress: func(done float64, text string) {},
+// plan is small: the nodes share two CPUs with everything else.
+func plan(net Network) mesh.Plan {
+	return mesh.Plan{
+		Nodes: net.Nodes, Matchings: 0, Probes: 300, Rate: 1000, Senders: 1, AtOnce: 1, Seed: 1,
+		Limits: mesh.Limits{AtOnce: 1, Rate: 500e6, Slice: 100 * time.Millisecond},
 	}
+}
+
+func measured(t *testing.T, s *check.Subject) (*mesh.Report, error) {
+	net := Of(s.Network, s.Exe)
+	return Run(t.Context(), net, plan(net), Options{})
 }
 
 func TestPlantedInLab(t *testing.T) {
@@ -126,7 +130,7 @@ func TestPlantedInLab(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s, nodes := up(t)
 			tt.plant(t, s, nodes)
-			r, err := Run(t.Context(), Of(s.Network, s.Agent), options(t))
+			r, err := measured(t, s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +144,7 @@ func TestPlantedInLab(t *testing.T) {
 
 func TestSoundLab(t *testing.T) {
 	s, _ := up(t)
-	r, err := Run(t.Context(), Of(s.Network, s.Agent), options(t))
+	r, err := measured(t, s)
 	if err != nil {
 		t.Fatal(err)
 	}
