@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/result"
@@ -107,7 +108,7 @@ func Predict(r *analysis.Report, others []*analysis.Report, t *Table) {
 	}
 	if len(others)+1 < least {
 		source = analysis.ProjectRuns
-		for _, run := range t.Runs {
+		for _, run := range t.without(r.Run.Started) {
 			runs = append(runs, run.Ratios)
 		}
 	}
@@ -229,6 +230,14 @@ func Choice(r *analysis.Recommendation, run *result.Run, others []*analysis.Reco
 	return ""
 }
 
+// without returns the runs of the table but for the one that began then: no run tells of itself.
+func (t *Table) without(started time.Time) []Run {
+	return slices.DeleteFunc(slices.Clone(t.Runs), func(r Run) bool { return r.Started == started.UTC().Format(minute) })
+}
+
+// minute is the form of Run.Started.
+const minute = "2006-01-02T15:04Z"
+
 // covers says whether the run measured a step as the runs of the table did.
 func (t *Table) covers(r *result.Run, id string) bool {
 	if r.Arena != t.Arena || r.Baseline != t.Baseline || r.Environment.Emulated() {
@@ -266,7 +275,7 @@ func (t *Table) Order(r *result.Run, first, second string) string {
 		}
 		row, _ := result.LookupMetric(figure.metric)
 		better, all := 0, 0
-		for _, run := range t.Runs {
+		for _, run := range t.without(r.Started) {
 			ratios := run.Ratios[at(figure.step, figure.metric)]
 			a, b := ratios[first], ratios[second]
 			if !a.known() || !b.known() {

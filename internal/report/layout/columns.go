@@ -45,7 +45,7 @@ const maxTail = 0.30
 
 // known says whether at least half of the contenders with an interval or a detectable
 // difference in the column have a half-width and a detectable difference of at most maxTail. It
-// is true if there are none, because then no column is known better than others.
+// is false without any, unless no other column has one, too: then none is known better.
 func (g *Group) known(c Column) bool {
 	all, narrow := 0, 0
 	for _, one := range g.Contenders {
@@ -56,6 +56,13 @@ func (g *Group) known(c Column) bool {
 		all++
 		if (f.VsBaseline.CI == nil || f.VsBaseline.HalfWidth() <= maxTail) && (f.MDD == nil || *f.MDD <= maxTail) {
 			narrow++
+		}
+	}
+	if all == 0 {
+		for _, f := range g.figures {
+			if f.VsBaseline != nil && f.VsBaseline.CI != nil {
+				return false
+			}
 		}
 	}
 	return 2*narrow >= all
