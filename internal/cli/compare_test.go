@@ -184,7 +184,7 @@ func TestCompareCommand(t *testing.T) {
 		{"compare OLD NEWER", 1, "", "cnibench/run/99"},
 		{"compare OLD", 2, "", "cnibench compare OLD NEW"},
 		{"compare OLD AGAIN --metric godput", 2, "", `did you mean "goodput"`},
-		{"compare OLD AGAIN --metric jitter", 2, "", "neither run has it"},
+		{"compare OLD AGAIN --metric jitter", 2, "", "none of the runs has it"},
 		{"compare OLD AGAIN --step dtx", 2, "", "they have dts"},
 		{"compare OLD AGAIN --format junt", 2, "", `did you mean "junit"`},
 		{"compare OLD AGAIN --fail-on 5", 2, "", "e.g. 5%"},

@@ -273,6 +273,30 @@ func TestOtherKernel(t *testing.T) {
 	}
 }
 
+// A contender of any run of either side can be chosen, and an unknown name is answered with
+// the names of all runs.
+func TestSelectionOfRepeatedRuns(t *testing.T) {
+	all := repeatedRuns()
+	const late = "late"
+	for _, i := range []int{3, 7} {
+		all[i].Run.Plan.Contenders = append(slices.Clone(all[i].Run.Plan.Contenders), result.Entry{ID: late})
+		for k := range all[i].Samples {
+			if s := &all[i].Samples[k]; s.Contender == "macvlan" {
+				s.Contender = late
+			}
+		}
+	}
+	opt := compare.Options{Metrics: []string{"goodput"}, Steps: []string{"dts"}, Contenders: []string{late}, RepeatsOld: all[1:4], RepeatsNew: all[5:]}
+	if c := compared(t, all[0], all[4], opt); len(c.Changes) != 1 || c.Changes[0].Contender != late {
+		t.Errorf("%+v", c.Changes)
+	}
+	opt.Contenders = []string{"lat"}
+	var selection *compare.SelectionError
+	if _, err := compare.Runs(all[0], all[4], opt); !errors.As(err, &selection) || !slices.Contains(selection.Have, late) || !strings.Contains(err.Error(), "none of the runs has it") {
+		t.Errorf("%v, names %v", err, selection)
+	}
+}
+
 func TestSelection(t *testing.T) {
 	rec := analysistest.Noisy(1, 6, 1, 1, 0.1)
 	for name, c := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 
 // This file finds the figures that two runs have in common.
 
-// SelectionError says that neither run has a metric, step or contender that was chosen, or
+// SelectionError says that none of the runs has a metric, step or contender that was chosen, or
 // that the runs have no figure in common.
 type SelectionError struct {
 	What, Name string   // What is "metric", "step" or "contender"; "" if there is no figure in common
@@ -24,7 +24,7 @@ func (e *SelectionError) Error() string {
 	if e.What == "" {
 		return "the runs have no figure in common: " + strings.Join(e.Have, "; ")
 	}
-	return fmt.Sprintf("%s %s: neither run has it; they have %s", e.What, e.Name, strings.Join(e.Have, ", "))
+	return fmt.Sprintf("%s %s: none of the runs has it; they have %s", e.What, e.Name, strings.Join(e.Have, ", "))
 }
 
 // pairing is a comparison of two runs while it is made.
