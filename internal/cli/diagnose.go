@@ -81,6 +81,7 @@ func addDiagnosed(c *cobra.Command, f *runFlags) {
 	fl := c.Flags()
 	fl.Lookup("pod").Usage = "kube: look at this pod of yours, `namespace/name`: its node, limits, policies, proxies; nothing is started in it"
 	fl.StringVar(&f.Cluster.To, "to", "", "kube: the other end of --pod, `namespace/name`")
+	clusterflags.Complete(c, "to", "pods")
 	fl.StringVar(&f.MaxRate, "max-rate", "", "the most that bulk sends, e.g. 500M; 0 is no limit (default 200M in a cluster, none in the lab)")
 }
 

@@ -56,10 +56,12 @@ but a gate failed or no sample was valid.`),
 		SilenceErrors: true,
 	}
 	if cmdutil.IsPlugin() {
-		root.Long = strings.TrimSpace(`
-  kubectl cnibench run --max-rate 500M   what the pod network costs: pods beside the nodes' own network, 5 minutes
-  kubectl cnibench check mtu             whether large packets cross whole; check policy: whether policies hold
-  kubectl cnibench run --plan            what a run would send and make; nothing is installed, all goes at the end`)
+		root.Long = `  kubectl cnibench doctor                is the pod network sound? half a minute, at most 200 Mbit/s
+  kubectl cnibench run --max-rate 500M   what does it cost? pods beside the nodes' own network, 5 minutes
+  kubectl cnibench check all             do large packets cross whole, do policies and encryption hold?
+
+No image to build, nothing to install, and all goes at the end; --plan after run says what it
+would send and make.`
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl cnibench"}
 	}
 	root.SetFlagErrorFunc(flagMistake)
@@ -91,7 +93,7 @@ but a gate failed or no sample was valid.`),
 	}
 	root.RunE = func(c *cobra.Command, _ []string) error {
 		if cmdutil.IsPlugin() {
-			c.Println("  " + root.Long + "\n\nkubectl cnibench --help lists all commands.")
+			c.Println(root.Long + "\n\nkubectl cnibench --help lists all commands.")
 			return nil
 		}
 		return c.Help()

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -68,6 +69,11 @@ func (k *Cluster) Options(nodes []string) kube.Options {
 
 // Contexts returns the names of the kubeconfig's contexts, for completion.
 func (k *Cluster) Contexts() []string { return kube.Contexts(k.Options(nil)) }
+
+// Names returns the names of the cluster's objects of that resource, for completion.
+func (k *Cluster) Names(ctx context.Context, resource string) []string {
+	return kube.Names(ctx, k.Options(nil), resource)
+}
 
 // Installer returns the installer of contenders on the cluster.
 func (k *Cluster) Installer(log func(string, ...any)) (*install.Installer, error) {

@@ -52,11 +52,13 @@ func AddPods(c *cobra.Command, k *run.Cluster) {
 	fl.StringVar(&k.Service, "service-kind", run.DefaultServiceKind, "kube: kind of the Services that steps of the path service use: "+strings.Join(run.ServiceKinds, ", "))
 	fl.BoolVar(&k.Privileged, "privileged", false, "kube: allow one privileged pod on each node, which watches the node's interfaces (check encryption)")
 	cmdutil.Fixed(c, "service-kind", run.ServiceKinds)
+	Complete(c, "pod", "pods")
 }
 
 // AddWithin adds the namespaces that an administrator made.
 func AddWithin(c *cobra.Command, k *run.Cluster) {
 	c.Flags().StringSliceVarP(&k.Within, "namespace", "n", nil, "kube: use this `namespace`, which an administrator made, and which needs no rights outside it except to list nodes; check policy needs two, a,b (default: a new one)")
+	Complete(c, "namespace", "namespaces")
 }
 
 // AddScratch adds the user's word that a cluster may lose its pod network.
@@ -80,4 +82,27 @@ func AddInstall(c *cobra.Command, k *run.Cluster) {
 func AddNodes(c *cobra.Command, value *string) {
 	c.Flags().StringVar(value, "nodes", "2", "nodes: their `number` in a lab, or the names of two or more in a cluster, a,b (default: 2; in a cluster two that are ready)")
 	c.Flags().Lookup("nodes").DefValue = "" // the text has it
+	Complete(c, "nodes", "nodes")
+}
+
+// Complete completes the flag, which may be a list, by the names of the cluster's objects of
+// that resource. It asks a cluster only where the command line means one.
+func Complete(c *cobra.Command, flag, resource string) {
+	_ = c.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		value := func(name string) string {
+			if f := c.Flag(name); f != nil {
+				return f.Value.String()
+			}
+			return ""
+		}
+		if c.Flag("kubeconfig") == nil || c.Flag("arena") != nil && value("arena") != "kube" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		k := run.Cluster{Kubeconfig: value("kubeconfig"), Context: value("context")}
+		names := k.Names(c.Context(), resource)
+		for i, name := range names {
+			names[i] = typed[:strings.LastIndex(typed, ",")+1] + name
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
 }
