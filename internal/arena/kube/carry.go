@@ -61,7 +61,7 @@ until [ -s go ]; do
 		if [ "$f" -nt waiting ]; then : >waiting; waited=0; fi
 	done
 	waited=$((waited + 1))
-	if [ $waited -gt "$3" ]; then
+	if [ $waited -ge "$3" ]; then
 		echo "$4 for $3 s"
 		exit 1
 	fi

@@ -153,6 +153,51 @@ func TestCarry(t *testing.T) {
 	}
 }
 
+// A pod whose run was killed ends by itself, saying why, whatever of the program had come.
+func TestAbandoned(t *testing.T) {
+	for name, files := range map[string][]string{
+		"before the stream":      nil,
+		"in the stream":          {"part.0.0"},
+		"after a broken stream":  {"part.0.1"},
+		"unpacked, not yet told": {"cnibench"},
+		"told, without a name":   {"cnibench", "go"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for _, file := range files {
+				if err := os.WriteFile(filepath.Join(dir, file), nil, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, err := exec.CommandContext(t.Context(), "sh", "-c", boot, "sh", "/none", dir, "1", agent.ErrAbandoned.Error()).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), agent.ErrAbandoned.Error()) {
+				t.Errorf("%s: %v", out, err)
+			}
+		})
+	}
+}
+
+// The program goes where programs can be started: past a memory folder without that, into
+// /tmp or /var/tmp.
+func TestCarryPastNoexec(t *testing.T) {
+	b := newBare(t)
+	b.path = only(t, "sh", "cat", "head", "mv", "rm", "sleep", "uname", "wc", "gzip")
+	chmod, err := exec.LookPath("chmod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A file of that folder is not executable, as on a file system that was mounted noexec.
+	script := "#!/bin/sh\ncase $2 in " + b.dir + "/*) ;; *) exec " + chmod + " \"$@\" ;; esac\n"
+	if err := os.WriteFile(filepath.Join(b.path, "chmod"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text, err := b.e.ask(t.Context(), "look", look, "/none", b.dir)
+	if found := readSeen(text); err != nil || found.dir != "/tmp" && found.dir != "/var/tmp" {
+		t.Errorf("%+v: %v", found, err)
+	}
+}
+
 // A stream that always breaks without a byte is given up, and the error names the pod.
 func TestCarryGivesUp(t *testing.T) {
 	b := newBare(t)
@@ -180,6 +225,12 @@ func TestCarryRefusals(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "linux/loongarch64"},
+		"no folder lets programs start": {func(t *testing.T, b *bare) {
+			b.path = only(t, "sh", "cat", "head", "mv", "rm", "sleep", "uname", "wc")
+			if err := os.WriteFile(filepath.Join(b.path, "chmod"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}, "noexec"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBare(t)

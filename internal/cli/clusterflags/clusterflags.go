@@ -3,6 +3,7 @@
 package clusterflags
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -99,10 +100,13 @@ func Complete(c *cobra.Command, flag, resource string) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		k := run.Cluster{Kubeconfig: value("kubeconfig"), Context: value("context")}
-		names := k.Names(c.Context(), resource)
-		for i, name := range names {
-			names[i] = typed[:strings.LastIndex(typed, ",")+1] + name
+		before := typed[:strings.LastIndex(typed, ",")+1]
+		var list []string
+		for _, name := range k.Names(c.Context(), resource) {
+			if !slices.Contains(strings.Split(before, ","), name) {
+				list = append(list, before+name)
+			}
 		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+		return list, cobra.ShellCompDirectiveNoFileComp
 	})
 }
