@@ -26,7 +26,7 @@ func flagGroups() []flagGroup {
 			"study", "scale", "suite", "step", "steps", "set", "contenders", "contender", "baseline", "profile", "sysctl", "machine", "nic",
 			"arena", "nodes", "mtu", "line-rate", "services", "rates", "rates-from", "max-rate", "check", "case", "hold", "packages", "cache", "force", "plan", "config", "under-load", "all",
 		}},
-		{"How long", "", []string{"rounds", "until", "max-time", "duration", "warmup", "slice", "seed", "cycles"}},
+		{"How long", "", []string{"rounds", "until", "max-time", "duration", "warmup", "slice", "seed", "cycles", "repeat", "spread"}},
 		{"Lab (--arena auto, lab or microvm)", "lab: ", nil},
 		{"microVM (for what runs in a guest)", "microvm: ", nil},
 		{"Cluster (--arena kube)", clusterPrefix, nil},

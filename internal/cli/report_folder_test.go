@@ -69,7 +69,7 @@ func TestRunsOfAFolder(t *testing.T) {
 		{"compare OLD BROKEN", 1, "", "microvm/run.json"},
 		{"recommend OLD", 0, "kernel 6.18 on an emulated CPU", ""},
 		{"report OLD --format csv", 0, `"microvm","microvm","quick","host","flannel-vxlan"`, ""},
-		{"report OLD --format openmetrics", 2, "", "holds several runs"},
+		{"report OLD --format openmetrics", 2, "", "several runs"},
 		{"report FOLDER --format openmetrics", 2, "", "folder/microvm"},
 		{"report FOLDER", 0, "folder/microvm: arena microvm, kernel 6.18", ""},
 		{"report FOLDER --format html", 0, "<iframe", ""},

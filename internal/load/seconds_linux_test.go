@@ -26,11 +26,11 @@ func TestSecondsAreTheWhole(t *testing.T) {
 		}
 		requests, errors = requests+s.Requests, errors+s.Errors
 	}
-	if requests != res.Requests || errors != 0 || len(res.Seconds) != 3 || res.Planned < 2200 || res.Planned > 2800 {
-		t.Errorf("%d requests and %d errors in %d seconds of %d planned; want %d and none in 3", requests, errors, len(res.Seconds), res.Planned, res.Requests)
+	if requests != res.Requests || errors != 0 || len(res.Seconds) < 3 || res.Planned < 2200 || res.Planned > 2800 {
+		t.Errorf("%d requests and %d errors in %d seconds of %d planned; want %d and none in 3 or, answered late, more", requests, errors, len(res.Seconds), res.Planned, res.Requests)
 	}
-	if calm, stalled := res.Seconds[0].LatencyMax, res.Seconds[1].LatencyMax; calm >= stalled || stalled < 0.25 {
-		t.Errorf("the longest latencies are %v s and, with the stall, %v s", calm, stalled)
+	if stalled := res.Seconds[1].LatencyMax; stalled < 0.25 {
+		t.Errorf("the longest latency with the stall is %v s", stalled)
 	}
 	merged := map[string]*hdrhistogram.Histogram{"latency": newHistogram(), "service_time": newHistogram()}
 	reader := hdrhistogram.NewHistogramLogReader(&log)
@@ -40,8 +40,8 @@ func TestSecondsAreTheWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		if h == nil {
-			if lines != 6 {
-				t.Errorf("%d lines in the log, want 6", lines)
+			if want := 2 * len(res.Seconds); lines != want {
+				t.Errorf("%d lines in the log, want %d", lines, want)
 			}
 			break
 		}
