@@ -272,16 +272,16 @@ bench-diagnose: build ## what diagnose finds of faults that are planted in the l
 	@go run ./tools/diagnosebench $(flags)
 
 .PHONY: bench-load
-bench-load: setup-bench-load build ## how accurate and how fast the load engine is, beside other load generators (docs/accuracy.md)
+bench-load: setup-bench-load build ## how accurate and how fast the load engine is, beside other load generators (docs/dev/measurement.md)
 	@scripts/bench-load $(flags)
 
 .PHONY: bench-slices
-bench-slices: build ## what a run's noise is made of, and which slices and leads agree with long ones (docs/accuracy.md; some 5 minutes, quiet machine)
+bench-slices: build ## what a run's noise is made of, and which slices and leads agree with long ones (docs/dev/measurement.md; some 5 minutes, quiet machine)
 	CGO_ENABLED=0 go build -trimpath -o bin/slicebench ./tools/slicebench
 	bin/slicebench -cnibench bin/cnibench $(flags)
 
 .PHONY: bench-reach
-bench-reach: build ## how small a difference the demo shows on this machine (docs/accuracy.md; 4 minutes a run; flags="-runs 3 -busy -before OLD")
+bench-reach: build ## how small a difference the demo shows on this machine (docs/dev/measurement.md; 4 minutes a run; flags="-runs 3 -busy -before OLD")
 	CGO_ENABLED=0 go build -trimpath -o bin/reachbench ./tools/reachbench
 	bin/reachbench -cnibench bin/cnibench -contenders $(demo) $(flags)
 

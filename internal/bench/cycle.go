@@ -216,7 +216,7 @@ func (r *Runner) detectorFor(turns []*slicedRun) disturbanceDetector {
 
 // minCycles returns how many undisturbed cycles are enough to leave the disturbed cycles
 // out. Two can be enough: a disturbance changes ratios more than chance changes the mean of
-// two cycles (docs/accuracy.md).
+// two cycles (docs/dev/measurement.md).
 func minCycles(wanted int) int { return min(wanted, max(2, wanted/3)) }
 
 func disturbedNote(disturbed map[int]string, count int) result.Reason {

@@ -104,7 +104,7 @@ func (sd side) modes() (map[string]float64, error) {
 // less idle time, iowait, which is idle time too, and steal, which is time of other guests.
 // The sum of the other modes would be too low: the kernel counts them by ticks, which miss
 // most interrupts on an idle CPU. It reads a clock for idle time where the tick stops on an
-// idle CPU (NO_HZ; docs/accuracy.md). Where a CPU has no idle time in the window, e.g.
+// idle CPU (NO_HZ; docs/dev/measurement.md). Where a CPU has no idle time in the window, e.g.
 // because it went offline, busy returns that sum.
 func (sd side) busy(modes map[string]float64) float64 {
 	cpus := sd.cpus

@@ -1,7 +1,7 @@
 // Program loadbench holds the load engine against packet timestamps, against
 // a server that stalls for known times and against other load generators, and
 // prints whether it reaches its goals. scripts/bench-load builds and starts
-// it; docs/accuracy.md explains the method. It measures through the command
+// it; docs/dev/measurement.md explains the method. It measures through the command
 // line, as users do. Next: parts_linux.go.
 package main
 

@@ -4,7 +4,7 @@
 // prints for each figure the smallest difference that would have shown (mdd) and how far
 // the intervals of the ratios reach, of a typical contender, and whether the order that
 // the kernel dictates came out, and which share of the run's time was measured. With -busy it also prints each contender's ratios without
-// and with the neighbour. docs/accuracy.md has the result. Needs a quiet machine otherwise.
+// and with the neighbour. docs/dev/measurement.md has the result. Needs a quiet machine otherwise.
 package main
 
 import (

@@ -3,7 +3,7 @@
 // of every figure in every setting of lead and length, in random order. Some builds of the
 // networks have some connections each, and these some cycles. For each setting it prints the
 // standard deviations that slices, cycles, connections and builds add, and the ratio to the
-// host beside that of the longest slices after the longest lead. docs/accuracy.md has the
+// host beside that of the longest slices after the longest lead. docs/dev/measurement.md has the
 // result. Needs root, or an ordinary user who may make namespaces.
 package main
 

@@ -40,7 +40,7 @@ const RunDir = "/run"
 
 // Slice is how long a turn is, and Lead how long its load runs before. Both are short, so that
 // there are many turns, and the lead is much the shorter, since it measures nothing. Their
-// figures agree with those of long transfers (docs/accuracy.md).
+// figures agree with those of long transfers (docs/dev/measurement.md).
 const (
 	Slice = 100 * time.Millisecond
 	Lead  = 20 * time.Millisecond
