@@ -8,7 +8,8 @@ import (
 )
 
 // Own gives the calling thread a file table of its own, a copy of the
-// process's (unshare(2), CLONE_FILES; no rights are needed). What the thread
+// process's (unshare(2), CLONE_FILES). The kernel wants no rights for that; a
+// seccomp filter may refuse it with EPERM. What the thread
 // opens and closes from then on the other threads don't see, and the reverse:
 // files that were open stay open until the thread ends, whoever closes them.
 // So call it early, from a goroutine that is locked to its thread and never
