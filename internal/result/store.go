@@ -82,7 +82,7 @@ func create(dir string, run *Run, layer func(*os.Root) disk.Folder) (_ *Store, e
 		return nil, err
 	}
 	// Another process may have started a run since freshFolder looked.
-	if empty, err := isFresh(dir); err != nil || !empty {
+	if empty, err := IsFresh(dir); err != nil || !empty {
 		return nil, cmp.Or(err, existsError(dir))
 	}
 	begun = true
@@ -118,15 +118,15 @@ func freshFolder(dir string) (made bool, err error) {
 	if !errors.Is(err, fs.ErrExist) {
 		return false, spaceError(fmt.Errorf("run directory: %w", err))
 	}
-	if empty, err := isFresh(dir); err != nil || !empty {
+	if empty, err := IsFresh(dir); err != nil || !empty {
 		return false, cmp.Or(err, existsError(dir))
 	}
 	return false, nil
 }
 
-// isFresh says whether the folder is empty. The file that an interrupted Create leaves
-// does not count.
-func isFresh(dir string) (bool, error) {
+// IsFresh says whether a run can begin in the folder: it is empty, as a run that was killed
+// before its first sample leaves it. The file that an interrupted Create leaves does not count.
+func IsFresh(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return false, nil

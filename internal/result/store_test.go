@@ -168,13 +168,24 @@ func TestCreateRefuses(t *testing.T) {
 			}
 		})
 	}
-	t.Run("not an empty folder", func(t *testing.T) {
-		s, err := result.Create(t.TempDir(), aRun())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Close()
-	})
+	for name, left := range map[string][]string{"not an empty folder": nil, "not what a killed Create leaves": {"run.json.tmp"}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, file := range left {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte("{"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if fresh, err := result.IsFresh(dir); err != nil || !fresh {
+				t.Errorf("fresh %v, %v", fresh, err)
+			}
+			s, err := result.Create(dir, aRun())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Close()
+		})
+	}
 }
 
 func TestCreateLeavesNothingAfterAnError(t *testing.T) {

@@ -109,7 +109,10 @@ func (j *Job) loadResumed() error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(f.Resume, "run.json")); errors.Is(err, fs.ErrNotExist) {
-		return exit.Usage("%s: there is nothing to resume: a run writes run.json before its first round, and this is no folder of a run, or was ended sooner; start the run again", f.Resume)
+		if fresh, err := result.IsFresh(f.Resume); err == nil && fresh {
+			return exit.Usage("%s: there is nothing to resume: its run was ended before its first round; start it again with --out %s, which takes the folder as new", f.Resume, f.Resume)
+		}
+		return exit.Usage("%s: there is nothing to resume: a run writes run.json before its first round, and this is no folder of a run", f.Resume)
 	}
 	rec, err := result.Load(f.Resume)
 	if err != nil {

@@ -119,7 +119,7 @@ func (f *Request) check() error {
 	if f.Out == "" {
 		f.Out = NewDir(time.Now())
 	}
-	if entries, err := os.ReadDir(f.Out); err == nil && len(entries) > 0 {
+	if fresh, err := result.IsFresh(f.Out); err == nil && !fresh {
 		return exit.Usage("%s exists and is not empty; choose another --out, or go on with it: cnibench run --resume %s", f.Out, f.Out)
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return exit.Usage("--out %s: %v", f.Out, err)
