@@ -29,7 +29,7 @@ func TestWhatARunHasLeft(t *testing.T) {
 		"left in a cluster":   {t.Context(), left, Kube, exit.Failed, []string{"round 1/2: cilium", "`cnibench clean --arena kube`"}},
 		"left of a lab":       {t.Context(), left, Lab, exit.Failed, []string{"`cnibench clean`"}},
 		"interrupted":         {ended, context.Canceled, Kube, exit.Failed, []string{"interrupted", "--resume dir"}},
-		"interrupted, left":   {ended, errors.Join(context.Canceled, left), Kube, exit.Failed, []string{"--resume dir", "`cnibench clean --arena kube`"}},
+		"interrupted, left":   {ended, errors.Join(context.Canceled, left), Kube, exit.Failed, []string{"--resume dir", "round 1/2: cilium", "`cnibench clean --arena kube`"}},
 		"ended by itself":     {t.Context(), errors.New("disk"), Kube, exit.Failed, []string{"disk"}},
 		"not supported, else": {t.Context(), &arena.Unsupported{Reason: "may not"}, Kube, exit.Unsupported, nil},
 	} {

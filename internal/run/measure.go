@@ -124,7 +124,10 @@ func (m *Session) withNextStep(ctx context.Context, err error, kept bool) error 
 		left = fmt.Errorf("remove what may be left with `%s`", m.Venue.Traits().CleanUp)
 	}
 	if ctx.Err() != nil && !kept {
-		err = errors.Join(fmt.Errorf("interrupted; %w", m.sealed()), left)
+		if left == nil {
+			err = nil // only that it was interrupted
+		}
+		err = errors.Join(fmt.Errorf("interrupted; %w", m.sealed()), err, left)
 	} else {
 		err = errors.Join(err, left)
 	}

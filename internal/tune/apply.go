@@ -90,7 +90,7 @@ func apply(ctx context.Context, m *Machine, j *Journal, setting string, c Change
 		return none, err
 	}
 	n := len(j.entries)
-	intent := &Entry{Setting: setting, Place: c.Place, From: c.From, To: c.To, Written: time.Now().UTC().Truncate(time.Second)}
+	intent := &Entry{Setting: setting, Place: c.Place, From: c.From, To: c.To, By: j.By, Written: time.Now().UTC().Truncate(time.Second)}
 	if c.perNetNS() {
 		intent.NetNS = m.netNS()
 	}
@@ -204,16 +204,25 @@ type Reverted struct {
 	Failed []Failure
 }
 
+// RevertBy is Revert of the changes of one bench, wherever they are in the journal.
+func RevertBy(ctx context.Context, m *Machine, j *Journal, by string) error {
+	return reverted(revert(context.WithoutCancel(ctx), m, j, func(_ int, e *Entry) bool { return e.By == by }, false))
+}
+
 // Revert restores the values that were changed since the mark, the newest first, and
 // removes the journal when no entry is left. It keeps a value that somebody has changed
 // since, unless force. What fails on the machine is listed in Reverted and stays in the
 // journal, so that Revert can be tried again. A journal error does not stop Revert; every
 // value is still restored.
-func Revert(ctx context.Context, m *Machine, j *Journal, mark int, force bool) (r Reverted, err error) {
+func Revert(ctx context.Context, m *Machine, j *Journal, mark int, force bool) (Reverted, error) {
+	return revert(ctx, m, j, func(n int, _ *Entry) bool { return n >= mark }, force)
+}
+
+func revert(ctx context.Context, m *Machine, j *Journal, chosen func(n int, e *Entry) bool, force bool) (r Reverted, err error) {
 	var noteErr error // the first one
-	for n := len(j.entries) - 1; n >= mark; n-- {
+	for n := len(j.entries) - 1; n >= 0; n-- {
 		e := j.entries[n]
-		if e.Ended != "" {
+		if e.Ended != "" || !chosen(n, e) {
 			continue
 		}
 		now, state, err := changeState(ctx, m, j, e)

@@ -28,6 +28,8 @@ type Journal struct {
 	folder  disk.Folder
 	path    string
 	lock    *os.File
+	// By is noted with each change that is made from now on.
+	By string
 }
 
 // Entry is one change of the journal.
@@ -43,6 +45,8 @@ type Entry struct {
 	// NetNS is the network namespace that the value belongs to; "" if the whole machine
 	// has one value.
 	NetNS string `json:"netns,omitempty"`
+	// By names the bench that made the change; "" for an administrator's.
+	By string `json:"by,omitempty"`
 }
 
 // Schema is the version of the journal's lines.

@@ -42,6 +42,37 @@ func TestSetMachine(t *testing.T) {
 	}
 }
 
+// What an administrator applied meanwhile stays, also where the journal was empty between.
+func TestRevertBy(t *testing.T) {
+	m, root := build(t, shapes["laptop"])
+	j := journalOf(t, m, filepath.Join(t.TempDir(), "state"))
+	applyAll(t, m, j, "slow-start-idle")
+	j.By = "bench-1"
+	applyAll(t, m, j, "tw-reuse")
+	j.By = ""
+	applyAll(t, m, j, "fin-timeout")
+	applied := snapshot(t, root)
+	if err := RevertBy(t.Context(), m, j, "bench-1"); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, e := range j.Entries() {
+		left = append(left, e.Setting)
+	}
+	if diff := cmp.Diff([]string{"slow-start-idle", "fin-timeout"}, left); diff != "" {
+		t.Error(diff)
+	}
+	after := snapshot(t, root)
+	const reuse = "/proc/sys/net/ipv4/tcp_tw_reuse"
+	if after[reuse] == applied[reuse] {
+		t.Error("the bench's value was not taken back")
+	}
+	applied[reuse] = after[reuse]
+	if diff := cmp.Diff(applied, after); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // What could not be set or taken back is named, each with its cause.
 func TestTakeBackFails(t *testing.T) {
 	m, root := build(t, shapes["laptop"])

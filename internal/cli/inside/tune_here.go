@@ -14,7 +14,7 @@ import (
 // TuneHere returns the command that tune bench starts inside an endpoint's namespaces or on
 // a node. It reads a request from standard input and writes the answer to standard output.
 func TuneHere() *cobra.Command {
-	node, mark := false, -1
+	node, back, by := false, false, ""
 	c := &cobra.Command{
 		Use:    "here",
 		Short:  "Set what this network namespace has of its own (started by tune bench)",
@@ -27,7 +27,7 @@ func TuneHere() *cobra.Command {
 			}
 			set := setNamespace
 			if node {
-				set = func(ctx context.Context, req tune.Request) (tune.Answer, error) { return visitNode(ctx, req, mark) }
+				set = func(ctx context.Context, req tune.Request) (tune.Answer, error) { return visitNode(ctx, req, by, back) }
 			}
 			a, err := set(c.Context(), req)
 			if err != nil {
@@ -37,7 +37,8 @@ func TuneHere() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&node, "node", false, "set what the machine has, through the journal")
-	c.Flags().IntVar(&mark, "take-back", mark, "with --node: take back what was set since this `mark` of the journal")
+	c.Flags().StringVar(&by, "by", "", "with --node: the `name` of the bench, which the journal notes")
+	c.Flags().BoolVar(&back, "take-back", false, "with --node: take back what the bench has set, and nothing else")
 	return c
 }
 
@@ -49,8 +50,9 @@ func setNamespace(ctx context.Context, req tune.Request) (tune.Answer, error) {
 	return tune.SetNamespace(ctx, m, req)
 }
 
-// visitNode applies the request to this machine, or reverts to the mark if it is not negative.
-func visitNode(ctx context.Context, req tune.Request, mark int) (a tune.Answer, err error) {
+// visitNode applies the request to this machine for the bench of that name, or takes back what
+// that bench has set.
+func visitNode(ctx context.Context, req tune.Request, by string, back bool) (a tune.Answer, err error) {
 	m, err := tune.LocalMachine()
 	if err != nil {
 		return a, err
@@ -64,8 +66,8 @@ func visitNode(ctx context.Context, req tune.Request, mark int) (a tune.Answer, 
 		return a, err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	if mark >= 0 {
-		return a, tune.RevertTo(ctx, m, j, mark)
+	if j.By = by; back {
+		return a, tune.RevertBy(ctx, m, j, by)
 	}
 	return tune.SetMachine(ctx, m, j, req)
 }

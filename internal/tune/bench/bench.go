@@ -18,6 +18,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
+	measuring "github.com/cnibench/cnibench/internal/bench"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
@@ -155,7 +156,10 @@ func measure(ctx context.Context, in *run.Inside, task *Task) (none struct{}, er
 	runErr := s.Run(ctx)
 	leftErr := machine.close()
 	if ctx.Err() != nil { // the run's own error recommends --resume, which would leave the settings out
-		return none, errors.Join(interrupted(task.Dir), leftErr)
+		if !errors.Is(runErr, measuring.ErrLeft) {
+			runErr = nil
+		}
+		return none, errors.Join(interrupted(task.Dir), runErr, leftErr)
 	}
 	return none, errors.Join(runErr, leftErr)
 }

@@ -2,9 +2,9 @@ package bench
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +20,7 @@ import (
 type Nodes struct {
 	arena.Renamed
 	exe      string                  // this program, as the endpoints start it
+	by       string                  // this bench's name in the nodes' journals
 	variants map[string]tune.Variant // by id; others come up as they are
 }
 
@@ -31,7 +32,7 @@ func OnNodes(a arena.Arena, exe string, of *contender.Contender, variants map[st
 		}
 		return c
 	}
-	return &Nodes{Renamed: arena.Renamed{Arena: a, Known: known}, exe: exe, variants: variants}
+	return &Nodes{Renamed: arena.Renamed{Arena: a, Known: known}, exe: exe, by: "bench-" + rand.Text(), variants: variants}
 }
 
 // MaxUp implements arena.Arena: a node's settings apply to all contenders that are up.
@@ -44,14 +45,10 @@ func (b *Nodes) Up(ctx context.Context, c *contender.Contender, variant string) 
 	if err != nil || !tuned {
 		return inner, err
 	}
-	n := &nodesNetwork{visited: newVisited(inner), exe: b.exe}
+	n := &nodesNetwork{visited: newVisited(inner), exe: b.exe, by: b.by}
 	for _, e := range inner.Nodes() {
-		// The mark comes first: what is set is taken back also where the answer is lost.
-		a, err := ask(ctx, e, tune.Request{}, n.here()...)
-		if err == nil {
-			n.set = append(n.set, setNode{e, a.Mark})
-			a, err = ask(ctx, e, v.Request, n.here()...)
-		}
+		n.set = append(n.set, e) // also where the answer is lost
+		a, err := ask(ctx, e, v.Request, n.here()...)
 		if err != nil {
 			return nil, errors.Join(err, n.Down(context.WithoutCancel(ctx)))
 		}
@@ -64,24 +61,19 @@ func (b *Nodes) Up(ctx context.Context, c *contender.Contender, variant string) 
 type nodesNetwork struct {
 	visited
 	exe string
-	set []setNode
-}
-
-// setNode is a node with the mark of its journal before.
-type setNode struct {
-	arena.Endpoint
-	mark int
+	by  string // the bench's name in the nodes' journals
+	set []arena.Endpoint
 }
 
 // here is the command on a node.
 func (n *nodesNetwork) here(args ...string) []string {
-	return append([]string{n.exe, "agent", "on-node", "--", "tune", "here", "--node"}, args...)
+	return append([]string{n.exe, "agent", "on-node", "--", "tune", "here", "--node", "--by=" + n.by}, args...)
 }
 
 // takeBack waits for a program of the same node that was ended and still holds the journal.
-func (n *nodesNetwork) takeBack(ctx context.Context, e setNode) error {
+func (n *nodesNetwork) takeBack(ctx context.Context, e arena.Endpoint) error {
 	for try := 1; ; try++ {
-		_, err := ask(ctx, e, tune.Request{}, n.here("--take-back="+strconv.Itoa(e.mark))...)
+		_, err := ask(ctx, e, tune.Request{}, n.here("--take-back")...)
 		if err == nil || !strings.Contains(err.Error(), tune.ErrBusy.Error()) || try == maxTries {
 			return err
 		}

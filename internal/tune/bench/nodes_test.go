@@ -15,9 +15,10 @@ import (
 func TestNodes(t *testing.T) {
 	v := tune.Variants(base.ID, tune.Request{Settings: []tune.Choice{{Setting: "rps"}}})[0]
 	n := &fakeNetwork{answer: func(string) (tune.Answer, error) {
-		return tune.Answer{Mark: 3, Left: map[string]string{"rps": "no queues"}}, nil
+		return tune.Answer{Left: map[string]string{"rps": "no queues"}}, nil
 	}}
 	b := OnNodes(fakeArena{net: n}, "cnibench", base, map[string]tune.Variant{v.ID: v})
+	b.by = "B"
 	net, err := b.Up(t.Context(), v.Contender(base), "")
 	if err != nil || n.up != base.ID {
 		t.Fatalf("%v: %s is up, want what the cluster knows: %s", err, n.up, base.ID)
@@ -29,9 +30,8 @@ func TestNodes(t *testing.T) {
 		t.Error(n.up, err)
 	}
 	want := []string{
-		`node1: cnibench agent on-node -- tune here --node: {}`,
-		`node1: cnibench agent on-node -- tune here --node: {"settings":[{"setting":"rps"}]}`,
-		`node1: cnibench agent on-node -- tune here --node --take-back=3: {}`,
+		`node1: cnibench agent on-node -- tune here --node --by=B: {"settings":[{"setting":"rps"}]}`,
+		`node1: cnibench agent on-node -- tune here --node --by=B --take-back: {}`,
 	}
 	if diff := cmp.Diff(want, n.asked); diff != "" {
 		t.Error(diff)
@@ -45,7 +45,7 @@ func TestNodes(t *testing.T) {
 		if strings.Contains(n.asked[len(n.asked)-1], "rps") {
 			return tune.Answer{}, errors.New("the stream broke")
 		}
-		return tune.Answer{Mark: 3}, nil
+		return tune.Answer{}, nil
 	}
 	if _, err := b.Up(t.Context(), v.Contender(base), ""); err == nil || n.up != "" {
 		t.Errorf("%v, left up: %q", err, n.up)
