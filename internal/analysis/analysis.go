@@ -116,7 +116,7 @@ type Result struct {
 	// MDD is the smallest relative difference to the baseline that these rounds would
 	// show, 0.05 for 5 %; for the baseline itself, the difference to another run with
 	// the same noise. It is nil if the rounds are too few to show any. RoundsFor5 is how
-	// many rounds would show 5 %; 0 is unknown. Both are estimates: docs/statistics.md.
+	// many rounds would show 5 %; 0 is unknown. Both are estimates: docs/methods.md.
 	MDD        *float64 `json:"mdd,omitempty"`
 	RoundsFor5 int      `json:"rounds_for_5_percent,omitempty"`
 	// Closest is the nearest contender that can't be told apart from this one; nil if

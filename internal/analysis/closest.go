@@ -10,7 +10,7 @@ import (
 
 // Closest is, among the contenders that can't be told apart from a given one, the one with
 // the nearest figure, and how many rounds it takes to tell the two apart. MDD and
-// RoundsFor5 are estimates: docs/statistics.md.
+// RoundsFor5 are estimates: docs/methods.md.
 type Closest struct {
 	Contender string `json:"contender"`
 	// MDD is the smallest relative difference between the two that these rounds would show

@@ -78,7 +78,7 @@ func TestApartFalseAlarms(t *testing.T) {
 	}
 }
 
-// What docs/statistics.md states: how often a difference of so many standard
+// What docs/dev/simulations.md states: how often a difference of so many standard
 // deviations of a contender's own noise is found between one contender and another.
 func TestApartPower(t *testing.T) {
 	const alpha = 0.05

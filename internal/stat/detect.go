@@ -3,7 +3,7 @@ package stat
 import "math"
 
 // This file estimates, for planning, how small a difference a test can find. It assumes
-// normal noise; docs/statistics.md derives the formulas.
+// normal noise; docs/methods.md derives the formulas.
 
 // The tables below are for these chances: DetectAlpha of a false alarm, DetectPower of
 // finding a real difference.

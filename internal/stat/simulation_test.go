@@ -15,12 +15,12 @@ import (
 	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
-// The whole simulation of docs/statistics.md takes minutes:
+// The whole simulation of docs/dev/simulations.md takes minutes:
 //
 //	go test ./internal/stat -run TestSimulation -simulate 1000 -timeout 1h
 //
 // It writes its table to the page. Without the flag a few runs of some cells are made.
-var simulate = flag.Int("simulate", 0, "simulate so many runs of every cell, and write the table of docs/statistics.md")
+var simulate = flag.Int("simulate", 0, "simulate so many runs of every cell, and write the table of docs/dev/simulations.md")
 
 // shapes are what a round does to one contender, as a logarithm, in units of about 5 %.
 var shapes = []struct {
@@ -331,7 +331,7 @@ func powerTable(t *testing.T, w *strings.Builder, runs int) {
 
 func writeSimulation(t *testing.T, table string) {
 	t.Helper()
-	file := filepath.Join("..", "..", "docs", "statistics.md")
+	file := filepath.Join("..", "..", "docs", "dev", "simulations.md")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 var alarmRuns = needs.Trials(300, 60)
 
 // A run whose contenders are all the same network must not be told apart, nor
-// found drifting or bimodal, more often than docs/statistics.md says.
+// found drifting or bimodal, more often than docs/dev/simulations.md says.
 func TestFalseAlarms(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	contenders := []string{"host", "a", "b", "c", "d"}

@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/analysis"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/statistics.md")
+var update = flag.Bool("update", false, "write the table of docs/dev/simulations.md")
 
 func project(t *testing.T) *Table {
 	t.Helper()
@@ -105,10 +105,10 @@ func TestPredictionHoldsOtherRuns(t *testing.T) {
 	}
 }
 
-// docs/statistics.md has the runs, and what holding them out gave.
+// docs/dev/simulations.md has the runs, and what holding them out gave.
 func TestPage(t *testing.T) {
 	const begin, end = "<!-- runs -->\n", "<!-- /runs -->"
-	file := filepath.Join("..", "..", "..", "docs", "statistics.md")
+	file := filepath.Join("..", "..", "..", "docs", "dev", "simulations.md")
 	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
