@@ -22,6 +22,9 @@ type NodeTrace struct {
 	// measured window: negative in the warm-up, beyond Window after it.
 	Times  []float64 `json:"times"`
 	Window float64   `json:"window"` // length of the measured window, s
+	// Measured is how much of the window the sample's own slices take, s; 0 for a sample that
+	// was measured at once.
+	Measured float64 `json:"measured,omitempty"`
 
 	CPU         map[string][]float64 `json:"cpu"`         // by mode but idle, all CPUs together, CPU-seconds per second
 	Loads       map[string][]float64 `json:"loads"`       // by CPU, share in which it was busy, 0 to 1; nil with many CPUs

@@ -233,9 +233,15 @@ func betterIs(better string) string {
 	return "Higher is better"
 }
 
-// curves returns the curves of a step by the first of result.Clocks that has any.
+// curves returns the curves of a step by the clock of its main latency in the tables, or else
+// by the first of result.Clocks that has any.
 func (v *sheet) curves(g *layout.Group, step string) []analysis.Curve {
-	for _, clock := range result.Clocks() {
+	clocks := result.Clocks()
+	if c, ok := latencyBars(g, step); ok {
+		m, _ := result.LookupMetric(c.Metric)
+		clocks = append([]string{m.Clock}, clocks...)
+	}
+	for _, clock := range clocks {
 		var out []analysis.Curve
 		for _, c := range g.Contenders {
 			i := slices.IndexFunc(v.Curves, func(curve analysis.Curve) bool {
@@ -258,7 +264,7 @@ func curveChart(step string, curves []analysis.Curve, colors map[string]int) cha
 	out := chart{
 		Kind: "curves", Y: &axis{what, "s"}, Places: ofSteps(step),
 		Title:   what + " by percentile, " + step,
-		Caption: "All valid rounds merged; each step to the right is another nine. A curve ends where fewer than ten samples lie beyond. " + logarithmic + " Lower is better.",
+		Caption: "All valid rounds merged; from 90 % on, each step to the right is another nine. A curve ends where fewer than ten samples lie beyond. " + logarithmic + " Lower is better.",
 		Table:   plainTable{Head: []string{"contender", "samples"}},
 	}
 	var percentiles []float64

@@ -30,6 +30,9 @@ func (v *sheet) efficiencyCharts(g *layout.Group, colors map[string]int) []chart
 				continue
 			}
 			row := []string{contender.ID, layout.Estimate(&e.Goodput, "bit/s"), layout.Estimate(e.CPUPerGbit, "CPU-s/Gbit"), unit.Missing, layout.Estimate(e.MemoryOverhead, "bytes"), unit.Missing, "", ""}
+			if analysis.SharedMemory(v.Run.Arena) {
+				row[4] = unit.Missing
+			}
 			if e.Published != nil {
 				row[3] = unit.Format(*e.Published, "CPU-s/Gbit")
 			}
@@ -52,11 +55,13 @@ func (v *sheet) efficiencyCharts(g *layout.Group, colors map[string]int) []chart
 		if len(c.Points) < 2 {
 			continue
 		}
-		drawn := func(is func(point) bool) bool { return slices.ContainsFunc(c.Points, is) }
-		if drawn(func(p point) bool { return p.X.Low != nil || p.Y.Low != nil }) {
+		drawn := func(is func(point) bool) int {
+			return len(slices.DeleteFunc(slices.Clone(c.Points), func(p point) bool { return !is(p) }))
+		}
+		if drawn(func(p point) bool { return p.X.Low != nil || p.Y.Low != nil }) > 0 {
 			c.Caption += " Crosses: their intervals."
 		}
-		if drawn(func(p point) bool { return p.Frontier }) {
+		if drawn(func(p point) bool { return p.Frontier }) > 1 { // one point makes no line
 			c.Caption += " Dashed line: the frontier of the medians, where no other contender has more goodput for less CPU; neighbours may be alike."
 		}
 		c.Caption += " Shape: circle in plain text, triangle with WireGuard, diamond with IPsec."

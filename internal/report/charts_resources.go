@@ -4,18 +4,23 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/report/layout"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// resourceCharts returns charts of the nodes' CPU time by mode and their memory at a step.
+// resourceCharts returns charts of the nodes' CPU time by mode and, where nodes
+// have memory of their own, their memory at a step.
 func (v *sheet) resourceCharts(g *layout.Group, s result.Step, colors map[string]int) []chart {
 	var out []chart
 	if c := cpuChart(g, s, colors); c != nil {
 		out = append(out, *c)
 	}
 	for _, metric := range result.ColumnsWhere(func(m result.Metric) bool { return m.Unit == "bytes" }) {
+		if analysis.SharedMemory(v.Run.Arena) {
+			continue // the whole machine's memory, whichever contender runs
+		}
 		if c, ok := g.Has(s.ID, metric); ok {
 			out = append(out, barChart(g, c, colors))
 		}

@@ -75,10 +75,10 @@ func (v *sheet) overRates(p *analysis.Picture, colors map[string]int) *chart {
 }
 
 // costAgainstMemory is a step's CPU cost against its memory over the baseline; nil with
-// fewer than two contenders.
+// fewer than two contenders, or if the nodes shared one machine's memory.
 func (v *sheet) costAgainstMemory(g *layout.Group, s result.Step, colors map[string]int) *chart {
 	cost, ok := g.Has(s.ID, v.cost(g, s.ID))
-	if !ok {
+	if !ok || analysis.SharedMemory(v.Run.Arena) {
 		return nil
 	}
 	memory, _ := result.LookupMetric(result.MemoryOverhead)

@@ -225,7 +225,11 @@ func (p page) Has(view string) bool {
 }
 
 func newSection(v *sheet, g *layout.Group, place int) section {
-	s := section{Place: place, Title: g.Title(), Matrix: v.standings(g), Another: v.AnotherRun(g), charts: v.charts(g, fmt.Sprintf("chart-%d", place+1))}
+	title := g.Title()
+	if len(v.Groups) == 1 {
+		title = "" // nothing to tell apart
+	}
+	s := section{Place: place, Title: title, Matrix: v.standings(g), Another: v.AnotherRun(g), charts: v.charts(g, fmt.Sprintf("chart-%d", place+1))}
 	for i := range s.charts {
 		s.charts[i].Places.Group = place
 	}

@@ -173,7 +173,7 @@ func TestPageViews(t *testing.T) {
 	}{
 		"empty":  {samples["empty"], "overview method"},
 		"ladder": {ladder(), "overview latency findings results method"},
-		"few":    {sample(3), "overview throughput latency efficiency resources findings results method"},
+		"few":    {sample(3), "overview throughput latency efficiency findings results method"},
 		"full":   {full(), "overview throughput latency efficiency resources choice published seconds findings results method"},
 	} {
 		page := write(t, "html", test.report, Options{})

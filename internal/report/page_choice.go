@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/report/layout"
@@ -75,6 +74,9 @@ type ability struct {
 	Yes, No      bool
 	Proof        string // "check" or "measured" if this run proved it; "" if the catalogue says so
 }
+
+// Bare says whether the sign alone tells what the text says.
+func (a ability) Bare() bool { return a.Text == "yes" || a.Text == "no" }
 
 // decision is a series of questions that leads to a contender. A reader who answers yes
 // takes the question's contender, else goes on with the next question.
@@ -165,6 +167,9 @@ func (v *sheet) choiceList(r *analysis.Recommendation, colors map[string]int, id
 // matrix arranges the capabilities. The result of a check replaces the catalogue's, and
 // measured contenders come first.
 func (c *choice) matrix(all []analysis.Capability, colors map[string]int) {
+	all = slices.DeleteFunc(slices.Clone(all), func(a analysis.Capability) bool {
+		return slices.Contains(analysis.AlwaysNeeded(), a.Name) // who lacks these is ruled out, and listed there
+	})
 	for _, a := range all {
 		if !slices.Contains(c.Needs, a.Name) {
 			c.Needs = append(c.Needs, a.Name)
@@ -241,15 +246,17 @@ func (c *choice) decide(choices []ranked) {
 		}
 	}
 	slices.SortStableFunc(asked, func(a, b unmet) int { return a.count - b.count })
+	var words [][]string // of each question
 	for _, o := range asked {
 		place := list[o.best].Place
 		i := slices.IndexFunc(d.Questions, func(q question) bool { return q.Take == place })
 		if i < 0 {
 			d.Questions = append(d.Questions, question{Take: place})
+			words = append(words, nil)
 			i = len(d.Questions) - 1
 		}
-		q := &d.Questions[i]
-		q.Words = strings.TrimPrefix(q.Words+" or "+text.SafeLine(layout.NeedWords(o.need)), " or ")
+		words[i] = append(words[i], text.SafeLine(layout.NeedWords(o.need)))
+		d.Questions[i].Words = layout.OrList(words[i])
 	}
 	if len(d.Questions) > 0 {
 		c.Decision = d

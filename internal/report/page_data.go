@@ -149,6 +149,23 @@ func attribute(names []string, id string) string {
 	return ""
 }
 
+// Machine says in a few words where the run was made: its CPU and kernel.
+func (p page) Machine() string {
+	var parts []string
+	for _, key := range []string{"cpu.model", "kernel.release"} {
+		switch value := p.Run.Environment[key]; {
+		case value == "":
+		case key == "kernel.release" && len(strings.Fields(value)) > 1:
+			parts = append(parts, "several kernels") // Method lists them
+		case key == "kernel.release":
+			parts = append(parts, "kernel "+value)
+		default:
+			parts = append(parts, value)
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
 // PublishedWords says how to read the published figures.
 func (p page) PublishedWords() string {
 	if len(p.Published) == 0 {

@@ -18,8 +18,10 @@ import (
 
 // standings is one figure of each step as per cent of the baseline's.
 type standings struct {
-	Columns []htmlColumn
-	Rows    []standingRow
+	Columns   []htmlColumn
+	Rows      []standingRow
+	AllUnsure bool // so that Unsure tells no figure from another
+	Gaps      bool // some cell has no figure
 }
 
 type standingRow struct {
@@ -41,7 +43,7 @@ const shades = 6
 
 // standings returns the matrix of a group; nil if no contender has a ratio.
 func (v *sheet) standings(g *layout.Group) *standings {
-	m := &standings{}
+	m := &standings{AllUnsure: true}
 	for _, s := range v.Steps {
 		if c, ok := v.StepColumn(g, s.ID); ok {
 			m.Columns = append(m.Columns, htmlColumn{c, v.stepPlace(s.ID)})
@@ -66,6 +68,9 @@ func (v *sheet) standings(g *layout.Group) *standings {
 				cell.Shade = int(math.Round(shades * math.Min(1, math.Max(0, good))))
 				ci := f.VsBaseline.CI
 				cell.Unsure = ci == nil || ci[0] <= 1 && ci[1] >= 1
+				m.AllUnsure = m.AllUnsure && ci == nil
+			} else {
+				m.Gaps = true
 			}
 			row.Cells = append(row.Cells, cell)
 		}
@@ -95,7 +100,8 @@ type validityCell struct {
 	Why   string // the reasons' codes
 }
 
-// Validity returns the strip of all samples; nil for a run without samples.
+// Validity returns the strip of all samples; nil if every sample is valid, because the strip
+// then says nothing.
 func (p page) Validity() *validity {
 	s := &validity{}
 	type spot struct {
@@ -119,7 +125,7 @@ func (p page) Validity() *validity {
 			s.Rounds = append(s.Rounds, m.Round)
 		}
 	}
-	if len(contenders) == 0 {
+	if len(why) == 0 {
 		return nil
 	}
 	slices.Sort(s.Rounds)

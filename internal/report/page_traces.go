@@ -36,6 +36,7 @@ type traceData struct {
 type traceNode struct {
 	Node        string            `json:"node"`
 	Window      short             `json:"window"`
+	Measured    short             `json:"measured,omitempty"`
 	Times       []short           `json:"times"`
 	CPU         map[string][]load `json:"cpu,omitempty"`
 	Loads       map[string][]load `json:"loads,omitempty"`
@@ -136,7 +137,7 @@ func (v *sheet) traceData(t *analysis.Trace) traceData {
 	}
 	for _, n := range t.Nodes {
 		node := traceNode{
-			Node: text.SafeLine(n.Node), Window: short(n.Window), Times: convert[short](n.Times),
+			Node: text.SafeLine(n.Node), Window: short(n.Window), Measured: short(n.Measured), Times: convert[short](n.Times),
 			Receive: convert[mark](n.Receive), Transmit: convert[mark](n.Transmit), Retransmits: convert[mark](n.Retransmits), Memory: convert[level](n.Memory),
 		}
 		if node.CPU, node.Loads = named(n.CPU), named(n.Loads); node.Loads == nil {

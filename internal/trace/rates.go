@@ -77,7 +77,11 @@ func nodes(recs []*sysmon.Recording, run *result.Run, s *result.Sample) []analys
 		case index >= 0:
 			from, to = besideMark(own.Times, begin, index, s)
 		}
-		list = append(list, nodeTrace(role, p.recs, window{from, to, begin, elapsed}, cpusOf(run.Plan.Settings, role)))
+		t := nodeTrace(role, p.recs, window{from, to, begin, elapsed}, cpusOf(run.Plan.Settings, role))
+		if s.Slices != nil {
+			t.Measured = float64(s.Elapsed)
+		}
+		list = append(list, t)
 	}
 	return list
 }

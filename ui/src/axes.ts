@@ -2,17 +2,17 @@ import { scale, tick, words } from "./format";
 import type { Axis, Figure } from "./model";
 import type { Theme } from "./theme";
 
-// valueAxis starts at zero and carries its unit once, in its name.
-export function valueAxis(t: Theme, axis: Axis, max: number, width: number, extra: object = {}) {
-  const s = scale(max, axis.unit);
+// valueAxis starts at zero, or at the round number below least where that is negative, and carries its unit once, in its name.
+export function valueAxis(t: Theme, axis: Axis, max: number, width: number, extra: object = {}, least = 0) {
+  const s = scale(Math.max(max, -least), axis.unit);
   // Ticks at round numbers of the shown unit: binary ones would not be else.
-  const step = s.factor * roundUp(max / s.factor / (width < 500 ? 3 : 5));
+  const step = s.factor * roundUp((max - Math.min(0, least)) / s.factor / (width < 500 ? 3 : 5));
   return {
     type: "value",
     name: s.unit ? `${axis.label}, ${s.unit}` : axis.label,
     nameLocation: "middle",
     nameTextStyle: { color: t.muted, fontSize: 12 },
-    min: 0,
+    min: Math.min(0, step * Math.floor(least / step)),
     max: step * Math.ceil(max / step),
     interval: step,
     axisLabel: { color: t.muted, fontSize: 12, formatter: (v: number) => tick(v / s.factor) },
@@ -77,7 +77,8 @@ export function quiet(t: Theme) {
 // name says what it is. Times reach over units, so that each label has its own; else the
 // unit is in the name.
 export function logAxis(t: Theme, values: number[], axis: Axis) {
-  const found = values.filter((v) => v > 0);
+  // Beyond these the next round number is no number: the steps would not end.
+  const found = values.filter((v) => v > 0).map((v) => Math.min(Math.max(v, 1e-300), 1e300));
   const q = quiet(t);
   const s = axis.unit === "s" ? { factor: 1, unit: "" } : scale(found.length > 0 ? Math.max(...found) : 1, axis.unit);
   const plain = (v: number) => Number(v.toPrecision(3));

@@ -38,7 +38,7 @@ export function bars(chart: Bars, data: Data, t: Theme, width: number): [number,
     series: [
       {
         type: "bar",
-        barWidth: "58%",
+        barWidth: 13,
         ...lifted,
         data: rows.map((r) => ({ name: r.name, value: r.value, itemStyle: { color: hueOf(t, data, r.c), opacity: 0.7, decal: cipherDecal(data, r.c, t) } })),
       },
@@ -48,14 +48,14 @@ export function bars(chart: Bars, data: Data, t: Theme, width: number): [number,
       {
         type: "scatter",
         symbolSize: 5,
-        symbolOffset: [0, 7],
         z: 5,
         itemStyle: { color: t.ink, opacity: 0.55 },
-        data: rows.flatMap((r, i) => r.rounds.map((v) => [v, i])),
+        // Below the bar, by turns in two lines: neighbours stand apart.
+        data: rows.flatMap((r, i) => [...r.rounds].sort((a, b) => a - b).map((v, k) => ({ value: [v, i], symbolOffset: [0, k % 2 ? 15 : 10] }))),
       },
     ],
   };
-  return [30 * rows.length + 52, option];
+  return [(rows.some((r) => r.rounds.length > 0) ? 36 : 30) * rows.length + 52, option];
 }
 
 // stacks are the parts of a quantity, two bars to a contender: the client's

@@ -11,7 +11,7 @@ export function setUpCards(): void {
   }
   for (const table of document.querySelectorAll<HTMLTableElement>("main .scroll > table:not(.cards)")) {
     const heads = [...(table.tHead?.rows[0]?.cells ?? [])];
-    if (heads.length < 4) continue; // as wide as a phone
+    if (heads.length < (table.classList.contains("texts") ? 3 : 4)) continue; // as wide as a phone
     table.classList.add("cards");
     table.setAttribute("role", "table");
     for (const row of table.rows) row.setAttribute("role", "row");

@@ -24,7 +24,17 @@ export function drawDecision(element: HTMLElement, decision: Decision, data: Dat
   });
   const write = (x: number, y: number, room: number, text: string, weight = 400) => {
     const most = Math.floor(room / 7.2);
-    svg.append(shape("text", { x, y: y + 4.5, "text-anchor": "middle", fill: t.ink, "font-weight": weight }, text.length > most ? text.slice(0, most - 1) + "…" : text));
+    // At most two lines, as full as words make them.
+    const lines = [""];
+    for (const word of text.split(" ")) {
+      const last = lines.length - 1;
+      if (last === 0 && lines[0] && lines[0].length + 1 + word.length > most) lines.push(word);
+      else lines[last] = `${lines[last]} ${word}`.trim();
+    }
+    lines.forEach((line, i) => {
+      const at = y + 4.5 + 15 * (i - (lines.length - 1) / 2);
+      svg.append(shape("text", { x, y: at, "text-anchor": "middle", fill: t.ink, "font-weight": weight }, line.length > most ? line.slice(0, most - 1) + "…" : line));
+    });
   };
   const answer = (x: number, y: number, room: number, place: number) => {
     svg.append(shape("rect", { x, y: y - box / 2, width: room, height: box, fill: t.paper, stroke: hueOf(t, data, place), "stroke-width": 2.5 }));

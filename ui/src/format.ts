@@ -12,7 +12,8 @@ export interface Scale {
 
 // scale is the multiple of the unit in which an axis up to max reads best.
 export function scale(max: number, unit: string): Scale {
-  const steps = unit === "bytes" ? binary : unit === "1" || unit === "count" ? [[1, ""] as [number, string]] : decimal;
+  // A node's cores are counted in cores: beside a busy node, an idle one has a short bar.
+  const steps = unit === "bytes" ? binary : ["1", "count", "CPU-s/s"].includes(unit) ? [[1, ""] as [number, string]] : decimal;
   const size = Math.abs(max) * (1 + 1e-9);
   const [factor, prefix] = steps.find(([f]) => size >= f) ?? [1, ""];
   return { factor, unit: prefix + (symbols[unit] ?? unit) };
@@ -30,8 +31,8 @@ export function words(value: number | null, unit: string): string {
   return `${tick(value / s.factor)}${unit === "1/s" ? "" : " "}${s.unit}`.trim();
 }
 
-// nines names a whole place of the percentile axis: 0, 90 %, 99 %, 99.9 %.
+// nines names a place of the percentile axis: 50 %, 90 %, 99 %, 99.9 %.
 export function nines(place: number): string {
-  if (place <= 0) return "0";
+  if (place < 1) return `${tick(100 * (1 - 10 ** -place))} %`;
   return place === 1 ? "90 %" : place === 2 ? "99 %" : `99.${"9".repeat(Math.round(place) - 2)} %`;
 }

@@ -10,6 +10,8 @@ export function curves(chart: Curves, data: Data, t: Theme, width: number): [num
   const place = (percentile: number) => -Math.log10(1 - percentile / 100);
   const points = chart.series.flatMap((s) => s.points);
   const last = Math.ceil(10 * Math.max(1, ...points.map((p) => place(p[0]))) - 1e-6) / 10;
+  // The median, then a tick at every nine.
+  const ticks = [place(50), ...Array.from({ length: Math.floor(last) }, (_, i) => i + 1)];
   const axis = quiet(t);
   const xAxis = {
     ...axis,
@@ -19,8 +21,8 @@ export function curves(chart: Curves, data: Data, t: Theme, width: number): [num
     nameGap: 28,
     min: 0,
     max: last,
-    interval: 1,
-    axisLabel: { ...axis.axisLabel, showMaxLabel: Number.isInteger(last), formatter: nines },
+    axisTick: { show: false, customValues: ticks },
+    axisLabel: { ...axis.axisLabel, customValues: ticks, formatter: nines },
   };
   const text = (p: [number, number]) => `p${Number(p[0].toPrecision(6))}: ${words(p[1], chart.y.unit)}`;
   return lines(chart.series, (p) => [place(p[0]), p[1]], text, xAxis, chart.y, data, t, width);

@@ -124,6 +124,7 @@ type Values = (number | null)[];
 export interface Node {
   node: string;
   window: number;
+  measured?: number; // seconds of the window that are the sample's own slices
   times: number[];
   cpu?: Record<string, Values>;
   loads?: Record<string, Values>; // by CPU; many CPUs have their busiest alone

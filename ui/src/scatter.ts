@@ -25,15 +25,19 @@ export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [n
   // One wide interval must not press all points into a corner: it runs out of
   // the plot instead, without a cap.
   const extent = (figures: Figure[]) => Math.min(largest(figures), 2.5 * Math.max(...figures.map((f) => f.value)) || Infinity);
-  const x = dense ? { ...logAxis(t, points.map((p) => p.x.value), chart.x), nameGap: 28 } : valueAxis(t, chart.x, extent(points.map((p) => p.x)), width, { nameGap: 28 });
-  const y = dense ? logAxis(t, points.map((p) => p.y.value), chart.y) : valueAxis(t, chart.y, extent(points.map((p) => p.y)), 500, { nameGap: 40 });
-  const share = (axis: { min: number; max: number }, v: number) => (dense ? Math.log(v / axis.min) / Math.log(axis.max / axis.min) : v / axis.max);
+  const below = (figures: Figure[]) => Math.min(0, ...figures.map((f) => f.value));
+  const x = dense ? { ...logAxis(t, points.map((p) => p.x.value), chart.x), nameGap: 28 } : valueAxis(t, chart.x, extent(points.map((p) => p.x)), width, { nameGap: 28 }, below(points.map((p) => p.x)));
+  const y = dense ? logAxis(t, points.map((p) => p.y.value), chart.y) : valueAxis(t, chart.y, extent(points.map((p) => p.y)), 500, { nameGap: 40 }, below(points.map((p) => p.y)));
+  const share = (axis: { min: number; max: number }, v: number) => (dense ? Math.log(v / axis.min) / Math.log(axis.max / axis.min) : (v - axis.min) / (axis.max - axis.min));
+  const across = (v: number) => grid.left + (width - grid.left - grid.right) * share(x, v);
+  const up = (v: number) => height - grid.bottom - (height - grid.top - grid.bottom) * share(y, v);
+  const bars: Box[] = [
+    ...intervals("y").map(([at, low, high]) => ({ left: across(at) - 1, right: across(at) + 1, top: up(high), bottom: up(low) })),
+    ...intervals("x").map(([at, low, high]) => ({ left: across(low), right: across(high), top: up(at) - 1, bottom: up(at) + 1 })),
+  ];
   const places = placeLabels(
-    points.map((p) => ({
-      x: grid.left + (width - grid.left - grid.right) * share(x, p.x.value),
-      y: height - grid.bottom - (height - grid.top - grid.bottom) * share(y, p.y.value),
-      width: textWidth(p.name),
-    })),
+    points.map((p) => ({ x: across(p.x.value), y: up(p.y.value), width: textWidth(p.name) })),
+    bars,
     { left: grid.left + 2, right: width - 4, top: 2, bottom: height - grid.bottom - 2 },
   );
   // Who has no room for a name has a number, and a line of the key below.
@@ -79,6 +83,8 @@ export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [n
             fontSize: 12,
             textBorderColor: t.paper,
             textBorderWidth: 3,
+            backgroundColor: t.paper,
+            padding: [0, 1],
             offset: places[i].offset,
           },
         })),
@@ -145,14 +151,17 @@ interface Place {
 type Point = { x: number; y: number; width: number };
 
 // placeLabels tries with names alone, with names and numbers, with numbers
-// alone, from the left and from the right, until no label is left on its point.
-function placeLabels(points: Point[], room: Box): Place[] {
+// alone, from the left and from the right, until no label is left on its point. At first no
+// name may lie on an interval's bar; where the bars leave no room, names lie above them.
+function placeLabels(points: Point[], bars: Box[], room: Box): Place[] {
   const stuck = (places: Place[]) => places.filter((p) => p.offset[0] === 0 && p.offset[1] === 0).length;
   let best: Place[] | null = null;
-  for (const [near, far] of [[true, true], [true, false], [false, false]]) {
+  const named = (avoid: Box[]): [boolean, boolean, Box[]] => [true, true, avoid];
+  for (const [near, far, avoid] of [named(bars), named([]), [true, false, []], [false, false, []]] as [boolean, boolean, Box[]][]) {
     for (const side of [1, -1]) {
       const order = [...points.keys()].sort((a, b) => side * (points[a].x - points[b].x));
-      const places = attempt(points, order, room, near, far);
+      const places = attempt(points, order, room, near, far, avoid);
+      if (avoid.length > 0 && places.some((p) => p.numbered)) continue;
       if (!best || stuck(places) < stuck(best)) best = places;
       if (stuck(best) === 0) return best;
     }
@@ -163,9 +172,10 @@ function placeLabels(points: Point[], room: Box): Place[] {
 // attempt puts names beside their points where there is room and no other
 // point is nearer, else farther off with a line to them; where there is no room
 // for that either, a number. Without near and far it has numbers only.
-function attempt(points: Point[], order: number[], room: Box, near: boolean, far: boolean): Place[] {
+function attempt(points: Point[], order: number[], room: Box, near: boolean, far: boolean, avoid: Box[]): Place[] {
   const [gap, line, dot, digits] = [9, 14, 6, 16];
   const taken: Box[] = points.map((p) => around(p.x, p.y, 2 * dot, 2 * dot));
+  const clear = (b: Box) => avoid.every((o) => b.right <= o.left || o.right <= b.left || b.bottom <= o.top || o.bottom <= b.top);
   const free = (b: Box) =>
     b.left >= room.left && b.right <= room.right && b.top >= room.top && b.bottom <= room.bottom &&
     taken.every((o) => b.right <= o.left || o.right <= b.left || b.bottom <= o.top || o.bottom <= b.top);
@@ -174,7 +184,7 @@ function attempt(points: Point[], order: number[], room: Box, near: boolean, far
     for (const [dx, dy] of [[side, 0], [-side, 0], [0, -line], [0, line], [side, 4 - line], [side, line - 4], [-side, 4 - line], [-side, line - 4]]) {
       const box = around(p.x + dx, p.y + dy, width, line);
       const own = distance(p, box);
-      if (!free(box) || points.some((o) => o !== p && distance(o, box) < own + 3)) continue;
+      if (!free(box) || !clear(box) || points.some((o) => o !== p && distance(o, box) < own + 3)) continue;
       taken.push(box);
       return { offset: [dx, dy] };
     }
@@ -189,7 +199,7 @@ function attempt(points: Point[], order: number[], room: Box, near: boolean, far
         const box = around(p.x + dx, p.y + ay, width, line);
         const way: Box[] = [];
         for (let d = 2 * dot + 2; d < radius; d += 4) way.push(around(p.x + (d / radius) * ax, p.y + (d / radius) * ay, 2, 2));
-        if (!free(box) || !way.every(free)) continue;
+        if (!free(box) || !clear(box) || !way.every(free)) continue;
         taken.push(box, ...way);
         return { offset: [dx, ay], leader: [ax, ay] };
       }

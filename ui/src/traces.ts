@@ -73,10 +73,10 @@ export function showTraces(data: Data, traces: Traces, state: State, choose: (re
   const t = theme();
   const charts: [HTMLElement, Plot, Node][] = [];
   const columns = trace.nodes.map((node) => {
-    const column = make("div", {}, make("h3", {}, node.node));
+    const column = make("div", {}, make("h3", {}, node.node), ...turns(node));
     for (const plot of plots(node)) {
       const chart = make("div", { class: "chart", role: "img", "aria-label": `${plot.title} of the ${node.node} by second; the table below it has the figures` });
-      const figure = make("figure", { class: "trace" }, make("figcaption", {}, make("b", {}, plot.title)), chart, figures(plot, node));
+      const figure = make("figure", { class: "trace" }, make("figcaption", {}, make("b", {}, plot.title), make("span", {}, summary(plot))), chart, figures(plot, node));
       addExports(figure, () => `${data.contenders[trace.c]} ${data.steps[trace.s]} round ${trace.round} ${node.node} ${plot.title}`, () => rows(plot, node), data.run);
       column.append(figure);
       charts.push([chart, plot, node]);
@@ -120,6 +120,23 @@ function chosen(list: Trace[], data: Data, wish: URLSearchParams): Trace {
     8 * Number(data.contenders[t.c] === wish.get("t.c")) + 4 * Number(data.steps[t.s] === wish.get("t.s")) +
     2 * Number(data.groups[t.g] === wish.get("t.g")) + Number(String(t.round) === wish.get("t.round"));
   return list.reduce((best, t) => (agrees(t) > agrees(best) ? t : best));
+}
+
+// turns says what the curves of a sample in slices are: averages over all turns.
+function turns(node: Node): HTMLElement[] {
+  if (!node.measured || !(node.window > 0)) return [];
+  const share = tick(Math.round(1000 * node.measured / node.window) / 10);
+  return [make("p", { class: "legend" }, `Measured by turns: its own slices are ${words(node.measured, "s")} of these ${words(node.window, "s")} (${share} %). Between them other contenders have their turns, so the network's curves lie below the figures of the tables.`)];
+}
+
+// summary is the mean and the maximum of each line.
+function summary(plot: Plot): string {
+  return plot.lines.flatMap((l) => {
+    const known = l.values.filter((v) => v !== null);
+    if (known.length === 0) return [];
+    const mean = known.reduce((sum, v) => sum + v, 0) / known.length;
+    return [`${l.name} mean ${words(mean, plot.unit)}, max ${words(Math.max(...known), plot.unit)}`];
+  }).join("; ");
 }
 
 function rows(plot: Plot, node: Node): Cell[][] {

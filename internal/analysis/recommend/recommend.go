@@ -267,7 +267,7 @@ func (c *chooser) candidates(g analysis.ComparableSet, gauges []gauge) []string 
 		}
 		i := slices.IndexFunc(gauges, func(x gauge) bool { return len(x.merits[entry]) == 0 })
 		if i >= 0 {
-			c.unknown = append(c.unknown, analysis.Loss{Contender: entry, Need: "", Reason: fmt.Sprintf("no %s at %s beside the baseline's; `cnibench report` says why", gauges[i].Metric, gauges[i].Step), Source: "measured"})
+			c.unknown = append(c.unknown, analysis.Loss{Contender: entry, Need: "", Reason: fmt.Sprintf("no %s at %s beside the baseline's; the findings say why", gauges[i].Metric, gauges[i].Step), Source: "measured"})
 			continue
 		}
 		list = append(list, entry)

@@ -52,6 +52,30 @@ func (v *View) Answer() []string {
 	return sentences
 }
 
+// Title returns the report's verdict in a line: whom the choice names, or else which contender
+// has the best figure.
+func (v *View) Title() string {
+	if v.Chosen() {
+		rec := v.Recommendation
+		return "Best by " + Weighed(rec) + ": " + OrList(text.Shorten(named(rec), maxNamed))
+	}
+	for i := range v.Groups {
+		for _, c := range v.AnswerColumns(&v.Groups[i]) {
+			if s := (answer{v}).verdict(&v.Groups[i], c); s != "" {
+				s, _, _ = strings.Cut(s, ". ")
+				return strings.Replace(strings.TrimSuffix(s, "."), ": fastest:", ", fastest:", 1)
+			}
+		}
+	}
+	return "Suite " + v.Run.Suite + " against " + v.Baseline
+}
+
+// Chosen says whether the rounds give a choice between contenders.
+func (v *View) Chosen() bool {
+	rec := v.Recommendation
+	return rec != nil && len(rec.Ranked) > 0 && rec.Firmness != analysis.Alone && rec.Firmness != analysis.Untested
+}
+
 // alarms returns a sentence for each finding that must not be overlooked, whatever the usual
 // columns are: steps that collapsed, and full connection tracking tables.
 func (v *View) alarms() []string {

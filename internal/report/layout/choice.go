@@ -70,7 +70,7 @@ func OrList(words []string) string {
 var needWords = map[string]string{
 	"policy":          "policies on ingress",
 	"egress-policy":   "policies on egress",
-	"l7":              "policies for HTTP or DNS",
+	"l7":              "policies on HTTP and DNS",
 	"key-rotation":    "new keys while it runs",
 	"kube-proxy-free": "Services without kube-proxy",
 	"ipv6":            "IPv6",
