@@ -24,7 +24,6 @@ export function setUpResults(data: Data, filled: () => void): void {
     return one;
   });
   place.replaceChildren(...details);
-  if (details.length > 0 && !details.some((one) => one.open)) details[0].open = true; // not a blank page
 }
 
 function table(rows: ResultRow[], data: Data, baseline: string): HTMLElement {
