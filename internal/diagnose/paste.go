@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -87,6 +88,8 @@ func ReadPaste(text []byte) (c *Case, ok bool, err error) {
 
 var (
 	ipv4 = regexp.MustCompile(`\b[0-9]{1,3}(\.[0-9]{1,3}){3}\b`)
+	// ipv6 is what may be an address of IPv6, which netip.ParseAddr decides.
+	ipv6 = regexp.MustCompile(`[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){2,7}`)
 	// private are the addresses that tell nobody anything: RFC 1918, RFC 6598, loopback,
 	// link-local, documentation, and masks.
 	private = regexp.MustCompile(`^(10\.|127\.|0\.|255\.|169\.254\.|192\.168\.|192\.0\.2\.|172\.(1[6-9]|2[0-9]|3[01])\.|100\.(6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7])\.)`)
@@ -158,6 +161,16 @@ func (c *Case) hidden() (*Case, error) {
 		}
 		if public[a] == "" {
 			public[a] = fmt.Sprintf("192.0.2.%d", len(public)%254+1)
+		}
+		return public[a]
+	})
+	plain = ipv6.ReplaceAllStringFunc(plain, func(a string) string {
+		addr, err := netip.ParseAddr(a)
+		if err != nil || !addr.Is6() || addr.IsPrivate() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsLoopback() || addr.IsUnspecified() {
+			return a
+		}
+		if public[a] == "" {
+			public[a] = fmt.Sprintf("2001:db8::%x", len(public)+1)
 		}
 		return public[a]
 	})

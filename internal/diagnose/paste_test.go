@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -47,6 +48,41 @@ func TestPasteReplays(t *testing.T) {
 				t.Errorf("%d bytes are too many for an issue", len(paste))
 			}
 		})
+	}
+}
+
+// IPv6 addresses are hidden wherever they are, and those that tell nothing are not.
+func TestPasteHidesIPv6(t *testing.T) {
+	for _, e := range files(t) {
+		snap := &e.Case.Snapshots[0]
+		snap.Resolver = &diagnose.Resolver{Servers: []string{"2a00:1450:4001:81b::200e", "fd00:10:96::a"}}
+		snap.Routes = append(snap.Routes, diagnose.Route{To: "2a00:1450:4001::/48", Via: "2a00:1450:4001:81b::200e", Device: "eth0"}, diagnose.Route{To: "::/0", Via: "fe80::1", Device: "eth0"})
+		paste, err := diagnose.Paste(&e.Case, "cnibench test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _, err := diagnose.ReadPaste([]byte(paste))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, hidden := range []string{"2a00", "81b", "200e"} {
+			if strings.Contains(string(text), hidden) {
+				t.Errorf("%s is in the paste", hidden)
+			}
+		}
+		snap = &c.Snapshots[0]
+		if got := snap.Resolver.Servers; len(got) != 2 || got[1] != "fd00:10:96::a" {
+			t.Errorf("servers %v", got)
+		}
+		n := len(snap.Routes)
+		if snap.Routes[n-2].Via != snap.Resolver.Servers[0] || snap.Routes[n-1].To != "::/0" || snap.Routes[n-1].Via != "fe80::1" {
+			t.Errorf("routes %v", snap.Routes[n-2:])
+		}
+		return // what else a case holds changes nothing
 	}
 }
 
