@@ -238,6 +238,17 @@ func constructed() []kind {
 			p.Slices = map[string][]float64{diagnose.P50: {40e-6, 10e-6, 42e-6}}
 			find(c, diagnose.Host, false).Probes[diagnose.RTT] = p
 		}},
+		{"cpu-starved", "loss", true, "a busy machine, loss on the pods' path alone, and one slice of three between the nodes sends again",
+			expected{"loss", "supported", "node-2", "", there, ""}, func(c *diagnose.Case) {
+				find(c, diagnose.Quiet, false).Probes[diagnose.Idle].Counters["node-1"] = cpuTime(0.5, 2, 0.99, 0)
+				set(c, false, diagnose.Small, diagnose.Loss, 0.03, diagnose.PodPod, diagnose.NodePod)
+				set(c, false, diagnose.Large, diagnose.Loss, 0.03, diagnose.PodPod, diagnose.NodePod)
+				scale(c, false, 0, diagnose.PodPod, diagnose.NodePod)
+				set(c, false, diagnose.Bulk, diagnose.Retransmits, 0.0071, diagnose.Host)
+				p := find(c, diagnose.Host, false).Probes[diagnose.Bulk]
+				p.Slices = map[string][]float64{diagnose.Retransmits: {5e-6, 0, 0.0214}}
+				find(c, diagnose.Host, false).Probes[diagnose.Bulk] = p
+			}},
 		{"cpu-throttled", "yours", false, "diagnose --pod shop/cart, whose limits.cpu of 200m is used up",
 			expected{"cpu-throttled", "supported", "node-1", "", "", "shop/cart"}, func(c *diagnose.Case) {
 				yours(c, diagnose.Snapshot{CPULimit: 0.2}, map[string]float64{"container_cpu_cfs_periods": 300, "container_cpu_cfs_throttled_periods": 211, "container_cpu_cfs_throttled_seconds": 14})

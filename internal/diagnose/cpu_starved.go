@@ -25,13 +25,14 @@ func cpuStarved() Cause {
 				if 1-idle < busyNode {
 					continue
 				}
-				if !c.suffers() {
-					a.Excluded = fmt.Sprintf("%s is busy (%s of its CPU time is idle), and its pods are not slower for it", n.Endpoint, percent(idle))
+				waits := c.waits(n.Endpoint)
+				if len(waits) == 0 {
+					a.Excluded = fmt.Sprintf("%s is busy (%s of its CPU time is idle), and neither its own traffic nor that of two pods of it is slow", n.Endpoint, percent(idle))
 					continue
 				}
 				x := Claim{State: Supported, Node: n.Endpoint, Explains: 0.3, underlay: true,
 					Text:     fmt.Sprintf("%s is busy with other work: %s of its CPU time is idle before anything is sent", n.Endpoint, percent(idle)),
-					Evidence: []Evidence{{"idle", percent(idle), n.Endpoint}}}
+					Evidence: append([]Evidence{{"idle", percent(idle), n.Endpoint}}, waits...)}
 				if waited, ok := probe.grown(n.Endpoint, "node_pressure_cpu_waiting_seconds"); ok && probe.Seconds > 0 {
 					x.Evidence = append(x.Evidence, Evidence{"PSI cpu some", percent(waited / probe.Seconds), n.Endpoint})
 				}
@@ -43,4 +44,26 @@ func cpuStarved() Cause {
 			return a
 		},
 	}
+}
+
+// slowHost is a round trip between nodes, or on one, from which on they are slow themselves, s.
+const slowHost = 500e-6
+
+// waits returns what is slow without the pod network: the node's own traffic, or that of two
+// pods of it. A busy node alone makes nothing slow, and a fault of the pod network is not its.
+func (c *Case) waits(node string) (e []Evidence) {
+	for _, back := range directions {
+		if rtt, ok := c.figure(Host, back, RTT, P50); ok && rtt > slowHost {
+			e = append(e, Evidence{"round trip between the nodes", seconds(rtt), c.direction(back)})
+		}
+		if own, ok := c.figure(Host, back, Bulk, Goodput); ok && c.MaxRate > 0 && own < shortOfCap*c.MaxRate {
+			e = append(e, Evidence{"goodput between the nodes", bitrate(own) + " of " + bitrate(c.MaxRate), c.direction(back)})
+		}
+	}
+	if p := c.path(SameNode, false); p != nil && c.nodeOf(p.From) == node {
+		if rtt, ok := c.figure(SameNode, false, RTT, P50); ok && rtt > slowHost {
+			e = append(e, Evidence{"round trip between two pods of the node", seconds(rtt), node})
+		}
+	}
+	return e
 }

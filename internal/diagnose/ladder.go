@@ -84,24 +84,6 @@ func (c *Case) lost(kind string, back bool) (share float64, ok bool) {
 	return share, ok
 }
 
-// slowHost is a round trip between nodes from which on they are slow themselves, s.
-const slowHost = 500e-6
-
-// suffers says that something is slow or lost on some path.
-func (c *Case) suffers() bool {
-	if usual, _ := c.usual(); !usual {
-		return true
-	}
-	for _, back := range directions {
-		own, _ := c.figure(Host, back, RTT, P50)
-		share, _ := c.lost(Host, back)
-		if own > slowHost || share > minLoss || c.slowConnect(PodPod, back) {
-			return true
-		}
-	}
-	return false
-}
-
 // place says where on the way of that direction something happens that shows on some
 // rungs of the ladder and not on others.
 type place struct {
