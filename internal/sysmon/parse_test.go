@@ -338,3 +338,30 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// FuzzCountersOfPods gives the parsers of cpu.stat and of conntrack's table every text: none
+// may panic, and no row is of another metric.
+func FuzzCountersOfPods(f *testing.F) {
+	f.Add("usage_usec 1\nnr_periods 5\nnr_throttled 2\nthrottled_usec 900\n")
+	f.Add("nr_periods 5\nnr_throttled 2\nthrottled_time 900000\n")
+	f.Add("entries  searched found new invalid ignore delete delete_list insert insert_failed drop early_drop icmp_error expect_new expect_create expect_delete search_restart\n0000002a 0 0 0 00000003 0 0 0 0 00000001 00000002 00000004 0 0 0 0 0\n")
+	known := map[string]bool{}
+	for _, s := range []Sampler{cgroup(), conntrackStat()} {
+		for _, m := range s.Metrics {
+			known[m.Name] = true
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, parse := range []func(io.Reader, *frame) error{parseCPUStat, parseConntrackStat} {
+			var out frame
+			if parse(strings.NewReader(text), &out) != nil {
+				continue
+			}
+			for _, r := range out.rows {
+				if !known[r.key.metric] {
+					t.Fatalf("a row of %s", r.key.metric)
+				}
+			}
+		}
+	})
+}
