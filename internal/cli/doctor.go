@@ -13,20 +13,20 @@ import (
 	"github.com/cnibench/cnibench/internal/text"
 )
 
-// newDoctorCmd is the short form of diagnose: one cycle of slices, and a line for each thing
-// that a colleague asks first.
+// newDoctorCmd is the short form of diagnose: a line for each thing that a colleague asks
+// first, and nothing is changed in a cluster.
 func newDoctorCmd() *cobra.Command {
 	f := runFlags{Request: run.NewRequest()}
-	d := run.Diagnosis{Cycles: 1}
+	d := run.Diagnosis{Plain: true}
 	asJSON, issue := false, false
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Is the pod network sound? Six lines, one culprit, half a minute",
+		Short: "Is the pod network sound? Six lines, one culprit, a minute",
 		Long: strings.TrimSpace(`
 Looks at two nodes, their pods, the cluster's DNS and a Service: reach, names, Services,
 packet sizes, loss, speed. A line each, with its figure; below them the one cause that
-explains most, and what to do. It is diagnose with a single cycle of slices: diagnose
-measures longer, names all causes, and proves them.
+explains most, and what to do. It measures what diagnose measures, and says what it does
+meanwhile. diagnose names all causes and what excludes the others, and proves them.
 
 With --issue it prints a paste for an issue tracker: the answer, and all that was seen in
 one line, without names of nodes and pods and without public addresses. Whoever saves the
@@ -81,7 +81,7 @@ func printDoctor(out io.Writer, lines []diagnose.Line, v *diagnose.Verdict) erro
 	case v.Verdict == diagnose.Usual:
 		line("Sound: this is what the datapath costs.")
 	case len(v.Causes) == 0:
-		line("No cause of the list fits. Next: cnibench diagnose, which measures longer.")
+		line("No cause of the list fits. Next: cnibench diagnose, which lists what was excluded.")
 	default:
 		printClaim(line, v.Causes[0])
 		if more := len(v.Causes) - 1; more > 0 {

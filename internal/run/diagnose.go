@@ -34,6 +34,7 @@ type Diagnosis struct {
 	Prove     bool
 	Cycles    int
 	Keep      string // file for the case; "": it is not kept
+	Plain     bool   // says what goes on in plain lines instead of a log's
 	Plant     string // file of commands that plant a fault in the lab, for the confusion matrix
 }
 
@@ -70,6 +71,9 @@ func measureCase(ctx context.Context, in *Inside, d Diagnosis) (found *diagnose.
 	}
 	log := console.Logger(os.Stderr)
 	progress := func(text string) { log.Info(text) }
+	if d.Plain {
+		progress = console.PlainLines(os.Stderr)
+	}
 	progress(d.Contender + " comes up")
 	up, err := bringUp(ctx, in.Venue, d.Contender)
 	if err != nil {

@@ -3,12 +3,15 @@
 package console
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/cnibench/cnibench/internal/text"
 )
 
 // Logger writes messages for people to w, a line each.
@@ -21,6 +24,11 @@ func Logger(w io.Writer) *slog.Logger {
 			return a
 		},
 	}))
+}
+
+// PlainLines returns what writes a text to w as a line.
+func PlainLines(w io.Writer) func(text string) {
+	return func(line string) { fmt.Fprintln(w, text.SafeLine(line)) }
 }
 
 // IsTerminal says that w is one, so that colours and progress bars fit.
