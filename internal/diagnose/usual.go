@@ -78,34 +78,36 @@ func (c *Case) usual() (bool, string) {
 		name = strings.ToUpper(kind)
 	}
 	within, measured := true, false
-	var words []string
+	var goodput, rtts []string
 	for _, back := range directions {
-		var parts []string
 		if r, ok := c.rtt(back); ok {
 			measured = true
 			within = within && !c.slowRTT(back)
-			parts = append(parts, fmt.Sprintf("%.2g× the nodes' network time", r))
+			rtts = append(rtts, fmt.Sprintf("%.2g× %s", r, c.direction(back)))
 		}
 		switch r, ok := c.bulk(back); {
 		case c.held(PodPod, back):
-			parts = append(parts, "the whole "+bitrate(c.MaxRate)+" that was allowed")
+			goodput = append(goodput, "the allowed "+bitrate(c.MaxRate)+" "+c.direction(back))
 		case ok:
 			measured = true
 			within = within && !c.slowBulk(back)
-			parts = append(parts, fmt.Sprintf("%.2g× their goodput", r))
+			goodput = append(goodput, fmt.Sprintf("%.2g× %s", r, c.direction(back)))
 		}
 		if share, ok := c.lost(PodPod, back); ok && share > minLoss {
 			within = false
-		}
-		if len(parts) > 0 {
-			words = append(words, c.direction(back)+": "+strings.Join(parts, ", "))
 		}
 	}
 	if !measured {
 		return false, "the pods' paths were not measured"
 	}
-	return within, fmt.Sprintf("pods, %s; usual for %s: %.2g–%.2g× the network time, %.2g–%.2g× the goodput",
-		strings.Join(words, "; "), name, band.RTT[0], band.RTT[1], band.Bulk[0], band.Bulk[1])
+	var words []string
+	if len(goodput) > 0 {
+		words = append(words, fmt.Sprintf("Goodput, pods to nodes: %s (usual for %s: %.2g–%.2g×).", strings.Join(goodput, ", "), name, band.Bulk[0], band.Bulk[1]))
+	}
+	if len(rtts) > 0 {
+		words = append(words, fmt.Sprintf("Round trip: %s (usual: %.2g–%.2g×).", strings.Join(rtts, ", "), band.RTT[0], band.RTT[1]))
+	}
+	return within, strings.Join(words, " ")
 }
 
 // usualCause is the rest: the engine decides it when no other cause is claimed.
