@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -88,8 +87,10 @@ func ReadPaste(text []byte) (c *Case, ok bool, err error) {
 
 var (
 	ipv4 = regexp.MustCompile(`\b[0-9]{1,3}(\.[0-9]{1,3}){3}\b`)
-	// ipv6 is what may be an address of IPv6, which netip.ParseAddr decides.
-	ipv6 = regexp.MustCompile(`[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){2,7}`)
+	// private6 are those of IPv6 that tell nobody anything: RFC 4193, link-local, multicast,
+	// loopback, unspecified.
+	private6 = regexp.MustCompile(`(?i)^(f[cd]|fe[89ab]|ff|::1?$)`)
+	ipv6     = regexp.MustCompile(`[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){2,7}`)
 	// private are the addresses that tell nobody anything: RFC 1918, RFC 6598, loopback,
 	// link-local, documentation, and masks.
 	private = regexp.MustCompile(`^(10\.|127\.|0\.|255\.|169\.254\.|192\.168\.|192\.0\.2\.|172\.(1[6-9]|2[0-9]|3[01])\.|100\.(6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7])\.)`)
@@ -165,8 +166,7 @@ func (c *Case) hidden() (*Case, error) {
 		return public[a]
 	})
 	plain = ipv6.ReplaceAllStringFunc(plain, func(a string) string {
-		addr, err := netip.ParseAddr(a)
-		if err != nil || !addr.Is6() || addr.IsPrivate() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsLoopback() || addr.IsUnspecified() {
+		if !strings.Contains(a, "::") && strings.Count(a, ":") != 7 || private6.MatchString(a) {
 			return a
 		}
 		if public[a] == "" {
