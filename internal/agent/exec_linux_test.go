@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,26 +13,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/host"
 )
-
-// wrapper is a stream to a wrapper of its own process, as in a pod.
-func wrapper(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
-	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), modeVar+"=exec")
-	cmd.Stdout, cmd.Stderr = stdout, stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	cmd.Cancel = in.Close // as an exec stream that breaks
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	go func() {
-		_, _ = io.Copy(in, stdin)
-		in.Close()
-	}()
-	return cmd.Wait()
-}
 
 // A descendant that has left the command's group and session ends with the
 // command, whether that ends by itself or with its stream.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,6 +17,26 @@ import (
 
 	"github.com/cnibench/cnibench/internal/host"
 )
+
+// wrapper is a stream to a wrapper of its own process, as in a pod.
+func wrapper(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), modeVar+"=exec")
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	cmd.Cancel = in.Close // as an exec stream that breaks
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(in, stdin)
+		in.Close()
+	}()
+	return cmd.Wait()
+}
 
 // inside returns a stream to a wrapper in this process, whose silence is that long.
 func inside(silence time.Duration) Stream {

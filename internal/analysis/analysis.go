@@ -31,7 +31,6 @@ type Report struct {
 	Spreads    []Spread     `json:"spreads,omitempty"`
 	Wanted     *Wanted      `json:"rounds_wanted,omitempty"` // nil: the run has them, or can't be repeated
 	Efficiency []Efficiency `json:"efficiency,omitempty"`
-	Fleet      *Fleet       `json:"fleet,omitempty"`
 	// Published are the figures of studies beside those of Results; nil if not asked for.
 	Published []PublishedFigure `json:"published,omitempty"`
 	// Agreements compare the order of contenders in this run with that in studies;

@@ -1,5 +1,12 @@
 package analysis
 
+import (
+	"github.com/cnibench/cnibench/internal/result"
+	"github.com/cnibench/cnibench/internal/stat"
+)
+
+// This file says what traffic costs each contender: CPU time and memory.
+
 // Efficiency is the cost of the traffic of one contender at one step, over the valid
 // rounds.
 type Efficiency struct {
@@ -22,8 +29,6 @@ type Efficiency struct {
 	// MemoryOverhead is the memory above the baseline's at this step, bytes.
 	MemoryOverhead *Estimate `json:"memory_overhead"`
 	Frontier       bool      `json:"frontier"` // by medians, no other contender of the step but the baseline has more goodput for less CPU
-	Cluster        int       `json:"cluster"`  // from 1; contenders with the same number resemble each other; 0: the baseline, or no clusters were found
-	Energy         *Energy   `json:"energy"`   // null if it was not measured and can't be estimated
 }
 
 // Estimate is a median with its interval, which is nil with too few rounds.
@@ -32,45 +37,110 @@ type Estimate struct {
 	CI     *Interval `json:"ci"`
 }
 
-// Energy is the energy that moving data took.
-type Energy struct {
-	JoulesPerGB float64 `json:"joules_per_gb"` // decimal gigabyte, client and server
-	Measured    bool    `json:"measured"`      // else an estimate
-	Basis       string  `json:"basis"`         // where the figure comes from, in words
+// Efficiencies returns the cost of traffic at every step that has goodput, ordered by
+// group, step and contender.
+func Efficiencies(e *Evidence) []Efficiency {
+	var list []Efficiency
+	for _, at := range e.Keys {
+		if at.Metric != result.Goodput {
+			continue
+		}
+		var here []Efficiency
+		for _, contender := range e.Ordered(e.Figures[at]) {
+			here = append(here, efficiency(e, at, contender))
+		}
+		markFrontier(e, at, here)
+		list = append(list, here...)
+	}
+	return list
 }
 
-// FleetSize is a cluster for which costs are computed from the measured ones.
-type FleetSize struct {
-	Nodes int
-	Gbps  float64 // mean traffic that each node sends to pods on other nodes, Gbit/s
-	Step  string  // step from which the CPU time per Gbit is taken; "": the first TCP step that has it
+func efficiency(e *Evidence, at FigureKey, contender string) Efficiency {
+	series := func(metric string) Series {
+		return e.Figures[at.With(metric)][contender]
+	}
+	goodput := e.Figures[at][contender]
+	list := Efficiency{
+		Contender: contender, Kernel: at.Kernel, Underlay: at.Underlay, Step: at.Step, Path: e.Paths[at.Step],
+		Goodput:        *estimate(e, goodput),
+		CPUPerGbit:     estimate(e, series(result.CPUPerGbit)),
+		UserSystem:     estimate(e, series(result.CPUPerGbitUserSystem)),
+		Published:      published(goodput, series(result.CPUPerGbitPublished)),
+		MemoryOverhead: estimate(e, overBaseline(e, at.With(result.MemoryUsed), contender)),
+	}
+	if e.Unpaired() && list.MemoryOverhead != nil {
+		list.MemoryOverhead.CI = nil // the interval would not contain the baseline's noise
+	}
+	return list
 }
 
-// Prices are the prices of a fleet's resources; 0 leaves a resource out.
-type Prices struct {
-	Currency  string  // as reports print it
-	CoreMonth float64 // for a core, a month
-	GiBMonth  float64 // for a binary gigabyte of memory, a month
-	KWh       float64 // for energy
+// estimate returns the median of s with its interval, or nil if s is empty.
+func estimate(e *Evidence, s Series) *Estimate {
+	if len(s) == 0 {
+		return nil
+	}
+	return &Estimate{Median: stat.Median(s.Values()), CI: MedianInterval(s.Values(), e.Opt.Confidence)}
 }
 
-// Fleet is what pod networks would cost a fleet.
-type Fleet struct {
-	Nodes    int        `json:"nodes"`
-	Gbps     float64    `json:"gbps"` // sent by each node, Gbit/s
-	Step     string     `json:"step"` // step from which the CPU time per Gbit is taken; "" if no step has it
-	Currency string     `json:"currency,omitempty"`
-	Rows     []FleetRow `json:"rows"` // the least cores first
+// overBaseline returns by how much a contender's values exceed the baseline's value of the
+// same round; if rounds are unpaired, the baseline's median. It is empty for the baseline.
+func overBaseline(e *Evidence, at FigureKey, contender string) Series {
+	over := Series{}
+	if contender == e.Run.Baseline {
+		return over
+	}
+	base := e.Figures[at][e.Run.Baseline]
+	if len(base) == 0 { // the baseline has no Services: as in the 2024 study, the same load from pod to pod stands in
+		base = e.Figures[FigureKey{ComparableSet: at.ComparableSet, Step: e.Direct(at.Step), Metric: at.Metric}][e.Run.Baseline]
+	}
+	for round, v := range e.Figures[at][contender] {
+		if base, measured := e.BaseOfRound(base, round); measured {
+			over[round] = v - base
+		}
+	}
+	return over
 }
 
-// FleetRow is the cost of one contender.
-type FleetRow struct {
-	Contender string   `json:"contender"`
-	Kernel    string   `json:"kernel"`
-	Underlay  string   `json:"underlay"`
-	Cores     Estimate `json:"cores"`   // CPUs that the traffic keeps busy, senders and receivers together
-	Memory    *float64 `json:"memory"`  // above the baseline's, bytes; null if nodes shared a machine or it was not measured
-	Power     *float64 `json:"power"`   // W for the traffic, from the step's energy; null if that is unknown
-	Month     *float64 `json:"month"`   // price; null without prices
-	Reached   bool     `json:"reached"` // in the run, one pair of pods carried as much traffic as a node of the fleet sends
+// published returns the 2024 study's figure: the most CPU time of all rounds divided by the
+// best goodput of all rounds, which may be another round. perGbit is each round's CPU time
+// by that study's formula, divided by the goodput of the same round.
+func published(goodput, perGbit Series) *float64 {
+	most, best := 0.0, 0.0
+	for round, v := range perGbit {
+		most = max(most, v*goodput[round])
+	}
+	for _, v := range goodput {
+		best = max(best, v)
+	}
+	if most <= 0 || best <= 0 {
+		return nil
+	}
+	figure := most / best
+	return &figure
+}
+
+// markFrontier sets Frontier for each contender unless another has both more goodput and
+// less CPU per Gbit. It compares medians, so a contender on the frontier and its neighbour
+// may not differ. The baseline is ignored, because it is no pod network to choose. CPU time
+// of user and system only is ignored, too: a lower bound does not show which contender
+// costs more.
+func markFrontier(e *Evidence, at FigureKey, here []Efficiency) {
+	candidate := func(x *Efficiency) bool {
+		return x.Contender != e.Run.Baseline && x.CPUPerGbit != nil && !e.Lossy(at, x.Contender)
+	}
+	for i := range here {
+		x := &here[i]
+		x.Frontier = candidate(x)
+		for j := range here {
+			if y := &here[j]; x.Frontier && i != j && candidate(y) &&
+				dominates(y.Goodput.Median, y.CPUPerGbit.Median, x.Goodput.Median, x.CPUPerGbit.Median) {
+				x.Frontier = false
+			}
+		}
+	}
+}
+
+// dominates says whether a is at least as good as b in goodput and CPU, and better in one.
+func dominates(goodputA, cpuA, goodputB, cpuB float64) bool {
+	return goodputA >= goodputB && cpuA <= cpuB && (goodputA > goodputB || cpuA < cpuB)
 }

@@ -21,11 +21,8 @@ type Options struct {
 	MTU        int          // of the underlay, bytes; 0 takes the setting "mtu", else 1500
 
 	// Catalogue is what the contenders claim; checks are judged against it.
-	Catalogue    []Capability
-	Traces       []Trace    // of the run's samples, as far as there are recordings
-	WattsPerCore float64    // of a busy core, to estimate energy that was not measured; 0: no estimate
-	Fleet        *FleetSize // the fleet to compute costs for; nil: none
-	Prices       *Prices    // of the fleet; nil: none
+	Catalogue []Capability
+	Traces    []Trace // of the run's samples, as far as there are recordings
 }
 
 // Complete fills in missing options: from the plan, then from the defaults.

@@ -49,10 +49,6 @@ var layers = []layer{
 		why: "findings are made from the evidence alone",
 	},
 	{
-		pkg: "internal/analysis/cost", only: room(), never: []string{"os/...", "net/..."}, calls: clock,
-		why: "costs are made from the evidence alone",
-	},
-	{
 		pkg: "internal/mesh", only: []string{"std", "internal/stat"}, never: []string{"os/...", "net/..."}, calls: clock,
 		why: "which node is to blame follows from the figures alone, so that it can be simulated",
 	},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/disk"
@@ -21,7 +22,6 @@ func newReportCmd() *cobra.Command {
 	var format, output string
 	var studies []string
 	var repeats string
-	var costs costFlags
 	var wide bool
 	c := &cobra.Command{
 		Use:   "report DIR...",
@@ -31,17 +31,12 @@ func newReportCmd() *cobra.Command {
   cnibench report cnibench-run-20260102-030405 --format json | jq .findings
   cnibench report monday tuesday wednesday
   cnibench report cnibench-run-20260102-030405 --format html -o page.html
-  cnibench report cnibench-run-20260102-030405 --fleet nodes=1000,gbps=2 --prices prices.yaml --watts-per-core 5
   cnibench report cnibench-run-20260102-030405 --published=kube-ovn-1.8
   cnibench report cnibench-run-20260102-030405 --format openmetrics | gzip >run.om.gz`,
 		Args: runDirs(1, 0),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(report.Formats(), format) {
 				return text.Unknown("format", format, report.Formats())
-			}
-			options, err := costs.options()
-			if err != nil {
-				return err
 			}
 			dirs := runsOf(args)
 			if len(dirs) > 1 && format == string(report.OpenMetrics) {
@@ -59,7 +54,7 @@ func newReportCmd() *cobra.Command {
 				if m, is, err := rundir.Read(rec); is && len(dirs) == 1 {
 					return reportMesh(c.OutOrStdout(), m, err, format, output)
 				}
-				r := report.Assemble(dir, rec, options)
+				r := report.Assemble(dir, rec, analysis.Options{})
 				if repeats != "" {
 					if err := report.ShowStudy(r, repeats); err != nil {
 						return err
@@ -74,7 +69,8 @@ func newReportCmd() *cobra.Command {
 				shown = append(shown, report.Run{Dir: dir, Report: r})
 				none, records = append(none, report.NoneValid(rec)), append(records, rec)
 			}
-			if shown, err = together(args, shown, records); err != nil {
+			shown, err := together(args, shown, records)
+			if err != nil {
 				return err
 			}
 			if output == "" {
@@ -95,7 +91,6 @@ func newReportCmd() *cobra.Command {
 	c.Flags().BoolVar(&wide, "wide", false, "text: tables of every step below the first ones")
 	c.Flags().StringVar(&repeats, "study", "", "show the pictures of this published `study` (default: those of the one that the run repeats); see cnibench list studies")
 	addPublishedFlag(c, &studies)
-	costs.add(c)
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/cnibench/cnibench/contenders"
 	"github.com/cnibench/cnibench/internal/analysis"
-	"github.com/cnibench/cnibench/internal/analysis/cost"
 	"github.com/cnibench/cnibench/internal/analysis/findings"
 	"github.com/cnibench/cnibench/internal/analysis/otherruns"
 	"github.com/cnibench/cnibench/internal/analysis/recommend"
@@ -70,7 +69,6 @@ func ChoiceElsewhere(rec *result.Record, r *analysis.Recommendation, others []*a
 func Analyse(rec *result.Record, opt analysis.Options) *analysis.Report {
 	e := analysis.Collect(rec, opt.Complete(&rec.Run.Plan))
 	run := e.Run // its Plan.Rounds is the number of rounds that the run took
-	efficiency := cost.Efficiencies(e)
 	return &analysis.Report{
 		Schema: analysis.ReportSchema,
 		Run: analysis.RunInfo{
@@ -92,8 +90,7 @@ func Analyse(rec *result.Record, opt analysis.Options) *analysis.Report {
 		Traces:      e.Opt.Traces,
 		Measured:    e.Measured,
 		Marks:       marks(rec.Samples),
-		Efficiency:  efficiency,
-		Fleet:       cost.Fleet(e, efficiency),
+		Efficiency:  analysis.Efficiencies(e),
 	}
 }
 

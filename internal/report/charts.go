@@ -77,7 +77,6 @@ type point struct {
 	C        int    `json:"c"`
 	X        figure `json:"x"`
 	Y        figure `json:"y"`
-	Cluster  int    `json:"cluster,omitempty"`
 	Frontier bool   `json:"frontier,omitempty"`
 }
 

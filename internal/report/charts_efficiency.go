@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/report/layout"
@@ -21,34 +20,21 @@ func (v *sheet) efficiencyCharts(g *layout.Group, colors map[string]int) []chart
 			Kind: "scatter", X: &axis{layout.MetricLabel(cost), "CPU-s/Gbit"}, Y: &axis{"Goodput", "bit/s"}, Places: ofSteps(s.ID),
 			Title:   "Efficiency, " + s.ID,
 			Caption: "Medians; best is the upper left.",
-			Table:   plainTable{Head: []string{"contender", "goodput", layout.MetricLabel(result.CPUPerGbit), "2024 formula", "memory over baseline", "energy per GB", "frontier", "group"}},
+			Table:   plainTable{Head: layout.CostHead},
 		}
-		energy := ""
 		for _, contender := range g.Contenders {
 			e := v.efficiency(g, contender.ID, s.ID)
 			if e == nil {
 				continue
 			}
-			row := []string{contender.ID, layout.Estimate(&e.Goodput, "bit/s"), layout.Estimate(e.CPUPerGbit, "CPU-s/Gbit"), unit.Missing, layout.Estimate(e.MemoryOverhead, "bytes"), unit.Missing, "", ""}
+			row := layout.CostCells(e)
 			if analysis.SharedMemory(v.Run.Arena) {
 				row[4] = unit.Missing
-			}
-			if e.Published != nil {
-				row[3] = unit.Format(*e.Published, "CPU-s/Gbit")
-			}
-			if e.Energy != nil {
-				row[5], energy = unit.Format(e.Energy.JoulesPerGB, "J"), e.Energy.Basis
-			}
-			if e.Frontier {
-				row[6] = "yes"
-			}
-			if e.Cluster > 0 {
-				row[7] = strconv.Itoa(e.Cluster)
 			}
 			c.Table.add(colors[contender.ID], row...)
 			if r := g.Figure(contender.ID, layout.Column{Step: s.ID, Metric: cost}); r != nil && layout.IsFinite(e.Goodput.Median) {
 				c.Points = append(c.Points, point{
-					C: colors[contender.ID], X: newFigure(r), Y: estimated(e.Goodput, "bit/s"), Cluster: e.Cluster, Frontier: e.Frontier,
+					C: colors[contender.ID], X: newFigure(r), Y: estimated(e.Goodput, "bit/s"), Frontier: e.Frontier,
 				})
 			}
 		}
@@ -65,9 +51,6 @@ func (v *sheet) efficiencyCharts(g *layout.Group, colors map[string]int) []chart
 			c.Caption += " Dashed line: the frontier of the medians, where no other contender has more goodput for less CPU; neighbours may be alike."
 		}
 		c.Caption += " Shape: circle in plain text, triangle with WireGuard, diamond with IPsec."
-		if energy != "" {
-			c.Caption += " Energy: " + energy + "."
-		}
 		c.Label = fmt.Sprintf("Scatter chart of goodput against its CPU cost at %s with %s; the table below it has the figures", s.ID, unit.Plural(len(c.Points), "contender"))
 		out = append(out, c)
 	}
@@ -126,9 +109,6 @@ func (v *sheet) scatter(g *layout.Group, colors map[string]int) *chart {
 			continue
 		}
 		p := point{C: colors[c.ID], X: newFigure(fx), Y: newFigure(fy)}
-		if e := v.efficiency(g, c.ID, x.Step); e != nil {
-			p.Cluster = e.Cluster
-		}
 		out.Points = append(out.Points, p)
 		out.Table.add(p.C, c.ID, p.X.Text, p.Y.Text)
 	}

@@ -87,19 +87,16 @@ func (v *sheet) costAgainstMemory(g *layout.Group, s result.Step, colors map[str
 		Kind: "scatter", X: &axis{cost.Head(), cost.Unit}, Y: &axis{label, memory.Unit}, Places: ofSteps(s.ID),
 		Title:   "CPU cost against memory, " + s.ID,
 		Caption: "Medians, with their intervals where the rounds are enough for one. Best is the lower left.",
-		Table:   plainTable{Head: []string{"contender", cost.Head(), label, "group"}},
+		Table:   plainTable{Head: []string{"contender", cost.Head(), label}},
 	}
 	for _, c := range g.Contenders {
 		x, e := g.Figure(c.ID, cost), v.efficiency(g, c.ID, s.ID)
 		if x == nil || e == nil || e.MemoryOverhead == nil || !layout.IsFinite(e.MemoryOverhead.Median) {
 			continue
 		}
-		p, cluster := point{C: colors[c.ID], X: newFigure(x), Y: estimated(*e.MemoryOverhead, memory.Unit)}, ""
-		if e.Cluster > 0 {
-			p.Cluster, cluster = e.Cluster, fmt.Sprint(e.Cluster)
-		}
+		p := point{C: colors[c.ID], X: newFigure(x), Y: estimated(*e.MemoryOverhead, memory.Unit)}
 		out.Points = append(out.Points, p)
-		out.Table.add(p.C, c.ID, p.X.Text, p.Y.Text, cluster)
+		out.Table.add(p.C, c.ID, p.X.Text, p.Y.Text)
 	}
 	if len(out.Points) < 2 {
 		return nil

@@ -21,13 +21,6 @@ func finite(r *analysis.Report) *analysis.Report {
 		out.Run.Environment = result.Environment{}
 	}
 	out.Efficiency = slices.DeleteFunc(slices.Clone(r.Efficiency), func(e analysis.Efficiency) bool { return !finiteEfficiency(&e) })
-	if r.Fleet != nil {
-		fleet := *r.Fleet
-		fleet.Rows = slices.DeleteFunc(append([]analysis.FleetRow{}, fleet.Rows...), func(row analysis.FleetRow) bool {
-			return !finiteEstimate(&row.Cores) || !finiteAll(row.Memory, row.Power, row.Month)
-		})
-		out.Fleet = &fleet
-	}
 	for _, res := range r.Results {
 		keep, lost := finiteResult(res)
 		for _, what := range lost {
@@ -85,13 +78,9 @@ func finiteResult(res analysis.Result) (*analysis.Result, []string) {
 // they were computed from has a finding already.
 func finiteEfficiency(e *analysis.Efficiency) bool {
 	return finiteEstimate(&e.Goodput) && finiteEstimate(e.CPUPerGbit) && finiteEstimate(e.UserSystem) && finiteEstimate(e.MemoryOverhead) &&
-		finiteAll(e.Published) && (e.Energy == nil || layout.IsFinite(e.Energy.JoulesPerGB))
+		(e.Published == nil || layout.IsFinite(*e.Published))
 }
 
 func finiteEstimate(e *analysis.Estimate) bool {
 	return e == nil || layout.IsFinite(e.Median) && layout.FiniteInterval(e.CI)
-}
-
-func finiteAll(values ...*float64) bool {
-	return !slices.ContainsFunc(values, func(v *float64) bool { return v != nil && !layout.IsFinite(*v) })
 }

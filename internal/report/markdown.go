@@ -42,7 +42,6 @@ func writeMarkdown(w io.Writer, r *analysis.Report, _ Options) error {
 	mdPictures(bw, v)
 	mdPublished(bw, v)
 	mdEfficiency(bw, v)
-	mdFleet(bw, v)
 	if len(v.Findings) > 0 {
 		bw.WriteString("### Findings\n\n| severity | where | what | next |\n|---|---|---|---|\n")
 		for _, f := range layout.BySeverity(v.Findings) {

@@ -98,26 +98,12 @@ func mdEfficiency(w *bufio.Writer, v *layout.View) {
 			}
 			fmt.Fprintf(w, "%s\n\n", md(strings.Join(append([]string{where + "."}, c.About()...), " ")))
 			var rows [][]string
-			for _, e := range c.Rows {
-				rows = append(rows, layout.CostCells(e))
+			for i := range c.Rows {
+				rows = append(rows, layout.CostCells(&c.Rows[i]))
 			}
 			mdRows(w, layout.CostHead, rows)
 		}
 	}
-	if basis := v.EnergyBasis(); titled && basis != "" {
-		fmt.Fprintf(w, "%s\n\n", md(basis))
-	}
-}
-
-func mdFleet(w *bufio.Writer, v *layout.View) {
-	if v.Fleet == nil {
-		return
-	}
-	fmt.Fprintf(w, "### %s\n\n", md(v.FleetTitle()))
-	if head, rows := v.FleetTable(); len(rows) > 0 {
-		mdRows(w, head, rows)
-	}
-	fmt.Fprintf(w, "%s\n\n", md(strings.Join(v.FleetNotes(), " ")))
 }
 
 // mdList writes a list of n items below a heading, unless it is empty.

@@ -56,11 +56,10 @@ func full() *analysis.Report {
 			Contender: c, Kernel: "6.18.0", Underlay: "switch", Step: "dts", Path: "pod",
 			Goodput:    analysis.Estimate{Median: 17e9 - float64(i)*1e9, CI: &analysis.Interval{16e9 - float64(i)*1e9, 18e9 - float64(i)*1e9}},
 			CPUPerGbit: &analysis.Estimate{Median: 0.08 + 0.012*float64(i%5), CI: &analysis.Interval{0.075 + 0.012*float64(i%5), 0.09 + 0.012*float64(i%5)}},
-			Frontier:   i < 2, Cluster: 1 + i/3,
+			Frontier:   i < 2,
 		}
 		if i > 0 {
 			e.MemoryOverhead = &analysis.Estimate{Median: 2e6 + 1e5*float64(i)}
-			e.Energy = &analysis.Energy{JoulesPerGB: 3 + 0.2*float64(i), Basis: "an estimate from 4 W per core"}
 		}
 		r.Efficiency = append(r.Efficiency, e)
 		for _, can := range []struct{ name, value, source string }{

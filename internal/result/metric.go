@@ -85,7 +85,6 @@ const (
 	Tuned                          // decides whether a tuning helps
 	RatioMissed                    // a report must say so if a ratio is missing because the baseline's value is 0
 	CPUTime                        // comes from the kernel's CPU accounting
-	Grouping                       // used to group contenders with similar costs
 	NotBaseline                    // the baseline has no value: the metric is a difference to the baseline, or is about installing
 	Derived                        // the analysis computes the metric from others; a sample's own value is ignored
 )
@@ -162,7 +161,7 @@ var catalogue = sync.OnceValue(func() metricCatalogue {
 
 var trafficMetrics = []Metric{
 	{Name: Goodput, Unit: "bit/s", Better: Higher, Help: "application bits received per second",
-		Roles: Ranked | Expected | Headline | Steady | Tuned | RatioMissed | Grouping, Column: 1, Aspect: Traffic},
+		Roles: Ranked | Expected | Headline | Steady | Tuned | RatioMissed, Column: 1, Aspect: Traffic},
 	{Name: Rate, Unit: "1/s", Better: Higher, Help: "requests or messages completed per second",
 		Roles: Ranked | Expected | Tuned | RatioMissed, Column: 16, Aspect: Traffic, StandIn: 1},
 	{Name: Retransmits, Unit: "count", Better: Lower, Help: "TCP segments sent again during the window: a faster contender has more chances to; see retransmits_per_gib",
@@ -255,7 +254,7 @@ var costMetrics = []Metric{
 	{Name: CPUStanding, Unit: "CPU-s/s", Better: Lower, Help: "CPU time of the contender's own processes, recorders included, while others had their slices",
 		Roles: MayBeZero},
 	{Name: CPUPerGbit, Label: "CPU per Gbit/s", Unit: "CPU-s/Gbit", Better: Lower, Help: "busy CPU of client and server, softirq and irq included, by goodput",
-		Roles: Ranked | Expected | Headline | Tuned | RatioMissed | CPUTime | Grouping, Column: 10, Aspect: Cost, Per: Goodput},
+		Roles: Ranked | Expected | Headline | Tuned | RatioMissed | CPUTime, Column: 10, Aspect: Cost, Per: Goodput},
 	{Name: CPUPerGbitPublished, Label: "CPU per Gbit/s (2024 formula)", Unit: "CPU-s/Gbit", Better: Lower, Help: "the 2024 study's formula: all modes but idle, mean of client and server, by goodput",
 		Roles: Ranked | MayBeZero | CPUTime, Per: Goodput},
 	// Not ranked: the metric leaves softirq out, and the datapath decides how much that is.
@@ -269,7 +268,7 @@ var costMetrics = []Metric{
 	// Memory is not ranked: if all nodes share one machine, other programs there change the
 	// value more than a contender does.
 	{Name: MemoryUsed, Unit: "bytes", Better: Lower, Help: "memory of the nodes without buffers and cache, mean over the window (/proc/meminfo)",
-		Roles: Expected | RatioMissed | Grouping, Column: 18},
+		Roles: Expected | RatioMissed, Column: 18},
 	{Name: MemoryOverhead, Unit: "bytes", Better: Lower, Help: "memory used when idle, over the baseline's in the same round",
 		Roles: MayBeZero | MayBeNegative | NotBaseline | Derived, Column: 12},
 	{Name: ContextSwitches, Unit: "1/s", Better: Lower, Help: "context switches per second (/proc/stat ctxt)", Roles: MayBeZero},

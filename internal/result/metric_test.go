@@ -27,9 +27,3 @@ func TestClocksTellHowLongAStepTakes(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-func TestContendersAreGroupedByWhatTrafficCosts(t *testing.T) {
-	if diff := cmp.Diff([]string{result.Goodput, result.CPUPerGbit, result.MemoryUsed}, result.WithRole(result.Grouping)); diff != "" {
-		t.Error(diff)
-	}
-}

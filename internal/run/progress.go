@@ -106,7 +106,7 @@ func progressOf(plan *result.Plan, baseline string, sealed map[result.Key]bool) 
 func tables(all *analysis.Report, opt report.Options) string {
 	part := *all
 	r := &part
-	r.Unsupported, r.Efficiency, r.Fleet = nil, nil, nil
+	r.Unsupported, r.Efficiency = nil, nil
 	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(f analysis.Finding) bool { return f.Code == "incomplete_run" })
 	var text bytes.Buffer
 	if err := report.Write(&text, string(report.Text), r, opt); err != nil {

@@ -3,8 +3,6 @@ package stat
 import (
 	"math"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestSplit(t *testing.T) {
@@ -54,55 +52,5 @@ func TestSeriesFalseAlarms(t *testing.T) {
 		if share := float64(n) / trials; share > alpha+4*math.Sqrt(alpha*(1-alpha)/trials) {
 			t.Errorf("%s rejected %.3f of the null cases at level %v", name, share, alpha)
 		}
-	}
-}
-
-func TestClusters(t *testing.T) {
-	points := [][]float64{{0, 0}, {10, 10}, {0, 1}, {10, 11}, {1, 0}, {30, 0}}
-	tests := []struct {
-		k    int
-		want []int
-	}{
-		{1, []int{1, 1, 1, 1, 1, 1}},
-		{2, []int{1, 1, 1, 1, 1, 2}},
-		{3, []int{1, 2, 1, 2, 1, 3}},
-		{6, []int{1, 2, 3, 4, 5, 6}},
-		{0, []int{1, 2, 3, 4, 5, 6}},
-	}
-	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, Clusters(points, tt.k)); diff != "" {
-			t.Errorf("k = %d:\n%s", tt.k, diff)
-		}
-	}
-	good, bad := Silhouette(points[:5], []int{1, 2, 1, 2, 1}), Silhouette(points[:5], []int{1, 1, 2, 2, 1})
-	if good < 0.8 || bad > 0.3 {
-		t.Errorf("Silhouette: %v of the right groups, %v of wrong ones", good, bad)
-	}
-	if got := Silhouette(points, []int{1, 1, 1, 1, 1, 1}); got != 0 {
-		t.Errorf("Silhouette of one group = %v", got)
-	}
-	if Clusters(nil, 2) == nil || Silhouette(nil, nil) != 0 {
-		t.Error("no points are no error")
-	}
-}
-
-func TestAdjustedRand(t *testing.T) {
-	tests := []struct {
-		name string
-		a, b []int
-		want float64
-	}{
-		{"same", []int{1, 1, 2, 2}, []int{1, 1, 2, 2}, 1},
-		{"other names", []int{1, 1, 2, 2}, []int{7, 7, 3, 3}, 1},
-		{"all alone", []int{1, 2, 3}, []int{3, 2, 1}, 1},
-		{"worse than chance", []int{1, 1, 2, 2}, []int{1, 2, 1, 2}, -0.5},
-		{"a textbook's", []int{1, 1, 1, 2, 2, 2}, []int{1, 1, 2, 2, 3, 3}, 0.24242424242424243},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := AdjustedRand(tt.a, tt.b); !near(got, tt.want) {
-				t.Errorf("AdjustedRand = %v, want %v", got, tt.want)
-			}
-		})
 	}
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command fillconntrack plants the cause conntrack-full: it fills the table of tracked
 // connections of the network namespace that it is in with connections that nobody made, of
 // addresses that are for documentation (RFC 5737), until the kernel refuses one. They count

@@ -98,8 +98,8 @@ export function chartRows(chart: Chart, data: Data): Cell[][] {
     case "scatter": {
       const [x, y] = [`${chart.x.label} (${chart.x.unit})`, `${chart.y.label} (${chart.y.unit})`];
       return [
-        ["contender", x, `${x} low`, `${x} high`, y, `${y} low`, `${y} high`, "cluster", "frontier"],
-        ...chart.points.map((p) => [of(p), p.x.value, p.x.low, p.x.high, p.y.value, p.y.low, p.y.high, p.cluster ?? null, p.frontier ? "yes" : ""]),
+        ["contender", x, `${x} low`, `${x} high`, y, `${y} low`, `${y} high`, "frontier"],
+        ...chart.points.map((p) => [of(p), p.x.value, p.x.low, p.x.high, p.y.value, p.y.low, p.y.high, p.frontier ? "yes" : ""]),
       ];
     }
     case "slopes":

@@ -86,7 +86,7 @@ export interface Scatter {
   kind: "scatter";
   x: Axis;
   y: Axis;
-  points: (Of & { x: Figure; y: Figure; cluster?: number; frontier?: boolean })[];
+  points: (Of & { x: Figure; y: Figure; frontier?: boolean })[];
 }
 
 export interface Stacks {

@@ -101,11 +101,8 @@ func Kinds() []Kind { return slices.Clone(words().Findings) }
 // step: KindOf has those.
 func Reasons() []Kind { return slices.Clone(words().Reasons) }
 
-// The codes of kinds that are looked for.
-const (
-	unreadable    = "unreadable_file"
-	resultMissing = "result_missing"
-)
+// resultMissing is the code of a kind that is looked for.
+const resultMissing = "result_missing"
 
 // KindOf returns the kind that a code names today: the code of a kind, a code of an earlier
 // version of cnibench, or the reason of an invalid sample. ok is false for any other code.
@@ -115,12 +112,6 @@ func KindOf(code string) (kind Kind, ok bool) {
 		return Kind{}, false
 	}
 	return words().Findings[i], true
-}
-
-// PartUnreadable returns the finding that a part of the run can't be read.
-func PartUnreadable(text string) analysis.Finding {
-	k, _ := KindOf(unreadable)
-	return analysis.Finding{Severity: k.Severity, Code: k.Code, Title: k.Title, Text: text, Next: "ls -l microvm", Count: 1}
 }
 
 // setupFailed is the reason code of samples whose contender did not come up.

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/text"
 )
 
-// This file prints the tables below the first ones: Services, the fleet, published figures.
+// This file prints the tables below the first ones: Services, published figures.
 
 // byServices prints a table for each metric of each scale.
 func (t *Writer) byServices(g *layout.Group, all []layout.Scale) {
@@ -69,33 +69,6 @@ func (t *Writer) anotherRun(g *layout.Group) {
 	t.Grid(tw)
 	t.Wrap("", text.SafeLine(other.About), Dim)
 	t.Line("")
-}
-
-func (t *Writer) fleet() {
-	if t.Fleet == nil {
-		return
-	}
-	t.Wrap("", t.FleetTitle(), Bold)
-	if head, rows := t.FleetTable(); len(rows) > 0 {
-		tw := NewGrid(ButFirst(len(head))...)
-		tw.AppendHeader(t.fleetRow(head, Bold))
-		for _, cells := range rows {
-			tw.AppendRow(t.fleetRow(cells, ""))
-		}
-		t.Grid(tw)
-	}
-	for _, note := range t.FleetNotes() {
-		t.Wrap("", text.SafeLine(note), Dim)
-	}
-	t.Line("")
-}
-
-func (t *Writer) fleetRow(cells []string, style string) table.Row {
-	row := make(table.Row, len(cells))
-	for i, cell := range cells {
-		row[i] = t.Paint(style, text.SafeLine(cell))
-	}
-	return row
 }
 
 // published prints the table of published figures, if it was asked for.

@@ -73,7 +73,6 @@ func Report(w io.Writer, r *analysis.Report, opt Screen) error {
 	}
 	t.pictures()
 	t.advice()
-	t.fleet()
 	t.published()
 	t.findings()
 	t.unsupported()
