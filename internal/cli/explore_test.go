@@ -74,7 +74,7 @@ func TestExplore(t *testing.T) {
 		return r.Header.Get("ETag"), string(b)
 	}
 	tag, body := get()
-	if !strings.Contains(body, "<dd>a-run</dd>") || !strings.Contains(body, "connect-src &#39;self&#39;") || tag == "" {
+	if !strings.Contains(body, "a-run") || !strings.Contains(body, "data-live=") || !strings.Contains(body, "connect-src &#39;self&#39;") || tag == "" {
 		t.Errorf("no live page of the run: tag %s", tag)
 	}
 	cancel()

@@ -56,7 +56,7 @@ but a gate failed or no sample was valid.`),
 		SilenceErrors: true,
 	}
 	if cmdutil.IsPlugin() {
-		root.Long = `  kubectl cnibench doctor                is the pod network sound? half a minute, at most 200 Mbit/s
+		root.Long = `  kubectl cnibench doctor                is the pod network sound? a minute, at most 200 Mbit/s
   kubectl cnibench run --max-rate 500M   what does it cost? pods beside the nodes' own network, 5 minutes
   kubectl cnibench check all             do large packets cross whole, do policies and encryption hold?
 
