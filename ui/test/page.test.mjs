@@ -182,7 +182,7 @@ describe("a full report", () => {
   });
 
   for (const [view, want, which = ""] of [
-    ["choice", "Score"], ["choice", "need", ".decision"], ["throughput", "contender"], ["latency", "contender"], ["efficiency", "cluster"], ["resources", "softirq"], ["seconds", "seconds"],
+    ["choice", "Score"], ["choice", "need", ".decision"], ["throughput", "contender"], ["latency", "contender"], ["efficiency", "frontier"], ["resources", "softirq"], ["seconds", "seconds"],
   ]) {
     test(`gives a figure of ${view}${which} as SVG, PNG and CSV`, async (t) => {
       const page = await open(t, "full", { hash: `#${view}` });
