@@ -261,9 +261,8 @@ func (cl *Cluster) nodes(ctx context.Context, tolerated []corev1.Toleration) ([]
 	return numbered(pair(list)), nil
 }
 
-// NodePairs returns pairs of nodes, by the cluster's names, that together hold every node on
-// which pods can run. Of an odd number the last one has the first beside it.
-func NodePairs(ctx context.Context, o Options) (pairs [][]string, err error) {
+// usableNodes returns the nodes of the cluster on which pods can run.
+func usableNodes(ctx context.Context, o Options) ([]*node, error) {
 	cl, err := Connect(ctx, o)
 	if err != nil {
 		return nil, err
@@ -272,7 +271,13 @@ func NodePairs(ctx context.Context, o Options) (pairs [][]string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := cl.allNodes(ctx, tolerated)
+	return cl.allNodes(ctx, tolerated)
+}
+
+// NodePairs returns pairs of nodes, by the cluster's names, that together hold every node on
+// which pods can run. Of an odd number the last one has the first beside it.
+func NodePairs(ctx context.Context, o Options) (pairs [][]string, err error) {
+	list, err := usableNodes(ctx, o)
 	if err != nil {
 		return nil, err
 	}

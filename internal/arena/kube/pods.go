@@ -132,15 +132,7 @@ func ListNodes(ctx context.Context, o Options, most int) ([]PodNode, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	cl, err := Connect(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	tolerated, err := tolerations(o.Tolerations)
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := cl.allNodes(ctx, tolerated)
+	nodes, err := usableNodes(ctx, o)
 	if err != nil {
 		return nil, err
 	}
