@@ -55,9 +55,6 @@ func newGuest(f *Request) (Venue, error) {
 // carry implements Venue. The guest may write into the request's run directory, if it has
 // one. The kernel may have to be downloaded.
 func (g *guestVenue) carry(ctx context.Context, _ AnyVerb, h *handOver) (*answer, error) {
-	if err := vm.Available(); err != nil {
-		return nil, guest.Error(err)
-	}
 	config, err := g.request.Guest.Config(ctx, console.Logger(os.Stderr))
 	if err != nil {
 		return nil, err
@@ -111,9 +108,6 @@ func (f *Request) bootSameKernel(run *result.Run) {
 // run, such as a guest's kernel, an image, or the plugins of a CNI configuration. In a guest
 // files have the owners of the machine outside.
 func checkOwner(dir string) error {
-	if guest.Here() != nil {
-		return nil
-	}
 	if guest.Here() != nil {
 		return nil
 	}
