@@ -160,7 +160,7 @@ func echoDatagrams(c *net.UDPConn) {
 			b[0] = reply
 			_, _ = c.WriteToUDPAddrPort(b[:n], from)
 		case measure:
-			if answer := measured(b[:n]); answer != nil {
+			if answer := answerSize(b[:n]); answer != nil {
 				_, _ = c.WriteToUDPAddrPort(answer, from)
 			}
 		}

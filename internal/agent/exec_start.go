@@ -76,7 +76,7 @@ func StartExec(ctx context.Context, open Stream, c host.Command) (host.Process, 
 		out.CloseWithError(io.ErrClosedPipe)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) {
 			<-p.closed
-			err = broken(p.streamErr, messages.String())
+			err = wrapStreamError(p.streamErr, messages.String())
 		}
 		return nil, err
 	}
@@ -88,8 +88,8 @@ func StartExec(ctx context.Context, open Stream, c host.Command) (host.Process, 
 	return p, nil
 }
 
-// broken returns ErrStream with its cause and the messages of the stream.
-func broken(cause error, messages string) error {
+// wrapStreamError returns ErrStream with its cause and the messages of the stream.
+func wrapStreamError(cause error, messages string) error {
 	err := ErrStream
 	if cause != nil {
 		err = fmt.Errorf("%w: %w", err, cause)
@@ -140,7 +140,7 @@ func (p *streamed) receive(r io.Reader, out *io.PipeReader, messages *headBuffer
 			p.cut()
 			out.CloseWithError(io.ErrClosedPipe)
 			<-p.closed
-			p.err = broken(p.streamErr, messages.String())
+			p.err = wrapStreamError(p.streamErr, messages.String())
 			return
 		}
 		switch kind {

@@ -31,7 +31,7 @@ func (c *Client) WatchFragments(ctx context.Context, device string) (*Watch, err
 		return nil, err
 	}
 	w := &Watch{c, true}
-	_, err := w.seen(ctx)
+	_, err := w.readCounts(ctx)
 	return w, err
 }
 
@@ -44,19 +44,19 @@ func (w *Watch) Close(ctx context.Context) error {
 	return err
 }
 
-func (w *Watch) seen(ctx context.Context) (Sniffed, error) {
+func (w *Watch) readCounts(ctx context.Context) (Sniffed, error) {
 	if !w.counters {
-		return w.agent.Sniffed(ctx)
+		return w.agent.ReadSniffer(ctx)
 	}
 	n, err := call[uint64](ctx, w.agent, opFragments, none{}, 0)
 	return Sniffed{Fragments: n}, err
 }
 
-func seenBy(ctx context.Context, ends []*Watch) ([]Sniffed, error) {
+func readAllCounts(ctx context.Context, ends []*Watch) ([]Sniffed, error) {
 	list := make([]Sniffed, len(ends))
 	for i, w := range ends {
 		var err error
-		if list[i], err = w.seen(ctx); err != nil {
+		if list[i], err = w.readCounts(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -23,7 +23,7 @@ func TestSniff(t *testing.T) {
 		unix.Close(fd)
 	}
 	c, ctx := start(t, here{t}, sysmon.ScopePod), t.Context()
-	if _, err := c.Sniffed(ctx); err == nil || !strings.Contains(err.Error(), "no sniffer runs") {
+	if _, err := c.ReadSniffer(ctx); err == nil || !strings.Contains(err.Error(), "no sniffer runs") {
 		t.Errorf("nothing was started: %v", err)
 	}
 	if err := c.Sniff(ctx, Sniff{Device: "no-such-device"}); err == nil || !strings.Contains(err.Error(), "no-such-device") {
@@ -49,7 +49,7 @@ func TestSniff(t *testing.T) {
 	if err != nil || r.Err() != nil {
 		t.Fatal(err, r.Err())
 	}
-	seen, err := c.Sniffed(ctx)
+	seen, err := c.ReadSniffer(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,10 +82,10 @@ func TestSniff(t *testing.T) {
 // What a sniffer missed is said, and since when.
 func TestMissed(t *testing.T) {
 	before, now := Sniffed{Dropped: 3}, Sniffed{Dropped: 4}
-	if err := before.Missed(before); err != nil {
+	if err := before.CheckDrops(before); err != nil {
 		t.Error(err)
 	}
-	if err := now.Missed(before); err == nil || !strings.Contains(err.Error(), "missed 1 packet;") {
+	if err := now.CheckDrops(before); err == nil || !strings.Contains(err.Error(), "missed 1 packet;") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -16,7 +16,7 @@ var errNotHere = errors.New("this needs Linux")
 type sniffer struct{}
 
 func newSniffer(Sniff) (*sniffer, error)                   { return nil, errNotHere }
-func (*sniffer) seen() (Sniffed, error)                    { return Sniffed{}, errNotHere }
+func (*sniffer) readCounts() (Sniffed, error)              { return Sniffed{}, errNotHere }
 func (*sniffer) close()                                    {}
 func probeSize(context.Context, SizeProbe) (Answer, error) { return Answer{}, errNotHere }
 func segments(context.Context, TCPProbe) (Segments, error) { return Segments{}, errNotHere }

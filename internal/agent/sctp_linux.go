@@ -69,7 +69,7 @@ func dialSCTP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	defer f.Close()
 	err = os.NewSyscallError("connect", unix.Connect(fd, sockaddr(to)))
 	if errors.Is(err, unix.EINPROGRESS) {
-		err = connected(ctx, fd)
+		err = awaitConnect(ctx, fd)
 	}
 	if err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func dialSCTP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	return net.FileConn(f)
 }
 
-// connected waits for the handshake.
-func connected(ctx context.Context, fd int) error {
+// awaitConnect waits for the handshake.
+func awaitConnect(ctx context.Context, fd int) error {
 	const poll = 20 * time.Millisecond // between two checks of ctx
 	for {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}

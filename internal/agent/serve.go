@@ -71,7 +71,7 @@ func newServer(out io.Writer, scope sysmon.Scope, labels map[string]string) *ser
 		opReach:  with(func(ctx context.Context, p Probe) (Reached, error) { return reach(ctx, p), nil }),
 
 		opSniff:     with(s.sniff),
-		opSniffed:   with(s.sniffed),
+		opSniffed:   with(s.readSniffer),
 		opWhole:     with(probeSize),
 		opFragments: with(fragments),
 		opSegments:  with(segments),

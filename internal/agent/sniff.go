@@ -76,8 +76,8 @@ func (s *Sniffed) take(etherType uint16, b []byte, length int, asked Sniff) {
 	}
 }
 
-// Missed returns an error if packets have been dropped since an earlier look.
-func (s *Sniffed) Missed(before Sniffed) error {
+// CheckDrops returns an error if packets have been dropped since an earlier look.
+func (s *Sniffed) CheckDrops(before Sniffed) error {
 	if s.Dropped == before.Dropped {
 		return nil
 	}
@@ -129,14 +129,14 @@ func (s *server) sniff(_ context.Context, args Sniff) (sniffing, error) {
 	return sniffing{}, nil
 }
 
-// sniffed returns the counts until now, and ends the sniffer if args.Stop is set.
-func (s *server) sniffed(_ context.Context, args sniffedArgs) (Sniffed, error) {
+// readSniffer returns the counts until now, and ends the sniffer if args.Stop is set.
+func (s *server) readSniffer(_ context.Context, args sniffedArgs) (Sniffed, error) {
 	s.sniffMu.Lock()
 	defer s.sniffMu.Unlock()
 	if s.sniffer == nil {
 		return Sniffed{}, errNotSniffing
 	}
-	seen, err := s.sniffer.seen()
+	seen, err := s.sniffer.readCounts()
 	if args.Stop {
 		s.sniffer.close()
 		s.sniffer = nil
@@ -168,9 +168,9 @@ func (c *Client) Sniff(ctx context.Context, s Sniff) error {
 	return err
 }
 
-// Sniffed returns the counts of the sniffer. They include every packet that crossed the
+// ReadSniffer returns the counts of the sniffer. They include every packet that crossed the
 // interface before the call.
-func (c *Client) Sniffed(ctx context.Context) (Sniffed, error) {
+func (c *Client) ReadSniffer(ctx context.Context) (Sniffed, error) {
 	return call[Sniffed](ctx, c, opSniffed, sniffedArgs{}, 0)
 }
 

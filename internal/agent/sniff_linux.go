@@ -101,8 +101,8 @@ func (s *sniffer) drain() {
 	}
 }
 
-// seen returns the counts of all packets until now.
-func (s *sniffer) seen() (Sniffed, error) {
+// readCounts returns the counts of all packets until now.
+func (s *sniffer) readCounts() (Sniffed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drain()

@@ -51,8 +51,8 @@ func (w *SizeProbe) headers() int {
 	return 40 + udpHeader
 }
 
-// measured returns the echo's answer to a datagram that asks for its size.
-func measured(datagram []byte) []byte {
+// answerSize returns the echo's answer to a datagram that asks for its size.
+func answerSize(datagram []byte) []byte {
 	if len(datagram) < measureLen {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (x Crossing) Whole() bool { return x.Kind == OK && len(x.Cut) == 0 }
 // Fragments may be of other packets, and packets that a sniffer missed may be fragments:
 // where the packet arrived, Cross then sends once more.
 func (c *Client) Cross(ctx context.Context, ends []*Watch, w SizeProbe) (x Crossing, err error) {
-	before, err := seenBy(ctx, ends)
+	before, err := readAllCounts(ctx, ends)
 	if err != nil {
 		return x, err
 	}
@@ -108,7 +108,7 @@ func (c *Client) Cross(ctx context.Context, ends []*Watch, w SizeProbe) (x Cross
 			return x, fmt.Errorf("a packet of %d bytes to %s: %s: %s", w.Size, w.Target, a.Kind, a.Detail)
 		}
 		x = Crossing{Kind: a.Kind}
-		after, err := seenBy(ctx, ends)
+		after, err := readAllCounts(ctx, ends)
 		if err != nil {
 			return x, err
 		}
@@ -117,7 +117,7 @@ func (c *Client) Cross(ctx context.Context, ends []*Watch, w SizeProbe) (x Cross
 			if after[i].Fragments > before[i].Fragments {
 				x.Cut = append(x.Cut, i)
 			}
-			missed = cmp.Or(missed, after[i].Missed(before[i]))
+			missed = cmp.Or(missed, after[i].CheckDrops(before[i]))
 		}
 		switch {
 		case a.Kind != OK || missed == nil && len(x.Cut) == 0:

@@ -103,7 +103,7 @@ func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error)
 			_, stopErr := a.StopSniffing(ctx)
 			err = errors.Join(err, stopErr)
 		}()
-		w = append(w, watcher{node.Name(), a.Sniffed})
+		w = append(w, watcher{node.Name(), a.ReadSniffer})
 	}
 
 	probe := func(e arena.Endpoint, marker string) (agent.Probe, error) {
@@ -290,7 +290,7 @@ func (w watchers) during(ctx context.Context, send func() error) ([]sighting, er
 		retried := missed != nil
 		missed = nil
 		for i, seen := range after {
-			if err := seen.Missed(last[i].Sniffed); err != nil {
+			if err := seen.CheckDrops(last[i].Sniffed); err != nil {
 				missed = errors.Join(missed, fmt.Errorf("%s: %w", seen.node, err))
 			}
 		}

@@ -172,7 +172,7 @@ func carryOut(ctx context.Context, venues []Venue, chosen []*contender.Contender
 			}
 			if isCluster {
 				for i := range results {
-					results[i].Rename(cluster.Named)
+					results[i].Rename(cluster.RestoreNames)
 				}
 			}
 			out.Results = append(out.Results, results...)

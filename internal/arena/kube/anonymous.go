@@ -46,6 +46,6 @@ func (a *Arena) RealName(endpoint string) string {
 	return endpoint
 }
 
-// Named is the opposite of Anonymous: it gives nodes and pods in a text for the user's own
+// RestoreNames is the opposite of Anonymous: it gives nodes and pods in a text for the user's own
 // eyes the names that the cluster has for them.
-func (a *Arena) Named(text string) string { return word.ReplaceAllStringFunc(text, a.RealName) }
+func (a *Arena) RestoreNames(text string) string { return word.ReplaceAllStringFunc(text, a.RealName) }

@@ -44,9 +44,9 @@ type groups struct {
 // webhook hangs. No request of these clients is a watch or a stream.
 const requestTimeout = 30 * time.Second
 
-// limited returns the configuration with requestTimeout. Streams use the configuration
+// limitRequests returns the configuration with requestTimeout. Streams use the configuration
 // without it.
-func limited(config *rest.Config) *rest.Config {
+func limitRequests(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Timeout = cmp.Or(config.Timeout, requestTimeout)
 	return config
@@ -55,7 +55,7 @@ func limited(config *rest.Config) *rest.Config {
 // newClient makes the clients of all groups. They share connections and the limit on the
 // rate of requests.
 func newClient(config *rest.Config) (Client, error) {
-	config = limited(config)
+	config = limitRequests(config)
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -54,7 +54,7 @@ func TestStalledServer(t *testing.T) {
 		t.Error(err)
 	}
 	plain := &rest.Config{}
-	if got := limited(plain).Timeout; got != requestTimeout || plain.Timeout != 0 {
+	if got := limitRequests(plain).Timeout; got != requestTimeout || plain.Timeout != 0 {
 		t.Errorf("requests end after %v, streams after %v", got, plain.Timeout)
 	}
 }

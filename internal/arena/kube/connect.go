@@ -77,7 +77,7 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	if cl.Client, err = newClient(asked); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	if cl.Dynamic, err = dynamic.NewForConfig(limited(asked)); err != nil {
+	if cl.Dynamic, err = dynamic.NewForConfig(limitRequests(asked)); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	cl.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(cl.Client.Discovery()))
@@ -110,7 +110,7 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, cl.unreachable(err)
 	}
 	if err != nil {
-		return nil, cl.refused(err)
+		return nil, cl.explainRefusal(err)
 	}
 	return cl, nil
 }
@@ -167,8 +167,8 @@ func Contexts(o Options) []string {
 	return slices.Sorted(maps.Keys(raw.Contexts))
 }
 
-// refused returns what the error of a first request means for the user.
-func (cl *Cluster) refused(err error) error {
+// explainRefusal returns what the error of a first request means for the user.
+func (cl *Cluster) explainRefusal(err error) error {
 	var invalid x509.CertificateInvalidError
 	switch {
 	case apierrors.IsUnauthorized(err):

@@ -71,7 +71,7 @@ func candidates(nodes []corev1.Node) []choice {
 	for _, n := range nodes {
 		seen := map[string]bool{}
 		for _, image := range n.Status.Images {
-			name := tagged(image.Names)
+			name := pickTagged(image.Names)
 			if name == "" || seen[name] {
 				continue
 			}
@@ -106,8 +106,8 @@ func candidates(nodes []corev1.Node) []choice {
 	return list
 }
 
-// tagged returns the name with a tag, else with a digest; "" for none.
-func tagged(names []string) string {
+// pickTagged returns the name with a tag, else with a digest; "" for none.
+func pickTagged(names []string) string {
 	name := ""
 	for _, n := range names {
 		if !strings.Contains(n, "@") {

@@ -103,13 +103,13 @@ func (cl *Cluster) awaitGone(ctx context.Context, name string, patience time.Dur
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return fmt.Errorf("the namespace %s is not gone after %v%s; see `kubectl describe namespace %s`, and `cnibench clean --arena kube` later",
-			name, patience, lingering(left), name)
+			name, patience, explainLingering(left), name)
 	}
 	return err
 }
 
-// lingering returns the namespace's conditions, which say why it still exists.
-func lingering(n *corev1.Namespace) string {
+// explainLingering returns the namespace's conditions, which say why it still exists.
+func explainLingering(n *corev1.Namespace) string {
 	var why []string
 	for _, c := range n.Status.Conditions {
 		if c.Status == corev1.ConditionTrue {
@@ -158,7 +158,7 @@ func (cl leftovers) checkUnused(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ended, err := cl.ended(ctx, list)
+	ended, err := cl.listEnded(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -183,9 +183,9 @@ func (cl leftovers) checkUnused(ctx context.Context) error {
 	}
 }
 
-// ended returns the namespaces of runs that were killed: whose pods have all ended by
+// listEnded returns the namespaces of runs that were killed: whose pods have all ended by
 // themselves, or which renew no Lease. What an installer has left stays.
-func (cl leftovers) ended(ctx context.Context, list []corev1.Namespace) ([]string, error) {
+func (cl leftovers) listEnded(ctx context.Context, list []corev1.Namespace) ([]string, error) {
 	if cl.Options.Install != nil {
 		return nil, nil
 	}
@@ -266,7 +266,7 @@ func (cl leftovers) clean(ctx context.Context, all bool) (*Cleaned, error) {
 	for _, n := range list {
 		leases[n.Labels[labelRun]] = n.Labels[labelRun]
 	}
-	spared, err := cl.spared(ctx, leases, all)
+	spared, err := cl.listSpared(ctx, leases, all)
 	if err != nil {
 		return nil, err
 	}
@@ -282,8 +282,8 @@ func (cl leftovers) clean(ctx context.Context, all bool) (*Cleaned, error) {
 	return cleaned, cl.removeNamespaces(ctx, cleaned.Removed...)
 }
 
-// spared returns the runs that clean leaves alone.
-func (cl leftovers) spared(ctx context.Context, leases map[string]string, all bool) (map[string]bool, error) {
+// listSpared returns the runs that clean leaves alone.
+func (cl leftovers) listSpared(ctx context.Context, leases map[string]string, all bool) (map[string]bool, error) {
 	if all {
 		return nil, nil
 	}

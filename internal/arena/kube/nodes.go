@@ -102,7 +102,7 @@ func usable(all []corev1.Node, names []string, tolerated []corev1.Toleration) ([
 			}
 			chosen = append(chosen, usable)
 		}
-		return numbered(chosen), nil
+		return numberNodes(chosen), nil
 	}
 	slices.SortFunc(all, func(a, b corev1.Node) int {
 		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(a.Name, b.Name))
@@ -129,10 +129,10 @@ func usable(all []corev1.Node, names []string, tolerated []corev1.Toleration) ([
 		}
 		return nil, &arena.Unsupported{Reason: reason, Remedy: "mend a node, or let pods on it with --tolerations KEY=VALUE:EFFECT"}
 	}
-	return numbered(ready), nil
+	return numberNodes(ready), nil
 }
 
-func numbered(list []*node) []*node {
+func numberNodes(list []*node) []*node {
 	for i, n := range list {
 		n.name = fmt.Sprintf("node%d", i+1)
 	}
@@ -176,7 +176,7 @@ func workingNodes(all []corev1.Node, names []string) (chosen []*node, broken []s
 	case len(chosen) == 0:
 		return nil, nil, &arena.Unsupported{Reason: strings.Join(append([]string{"no node works"}, broken...), "; "), Remedy: "`kubectl get nodes` must list one that is Ready"}
 	}
-	return numbered(chosen), broken, nil
+	return numberNodes(chosen), broken, nil
 }
 
 // judgeNode returns a node on which pods can be scheduled, or nil and the reason why not.
@@ -255,10 +255,10 @@ func (cl *Cluster) nodes(ctx context.Context, tolerated []corev1.Toleration) ([]
 			return nil, err
 		}
 		if len(list) > 1 && list[1].realName == to.Spec.NodeName {
-			return numbered(list[:2]), nil
+			return numberNodes(list[:2]), nil
 		}
 	}
-	return numbered(pair(list)), nil
+	return numberNodes(pair(list)), nil
 }
 
 // usableNodes returns the nodes of the cluster on which pods can run.
@@ -337,7 +337,7 @@ func (cl *Cluster) podFirst(ctx context.Context, list []*node, flag, value strin
 			Remedy: "let pods on it with --tolerations KEY=VALUE:EFFECT, or all",
 		}
 	}
-	return numbered(slices.Concat(list[at:at+1], list[:at], list[at+1:])), nil
+	return numberNodes(slices.Concat(list[at:at+1], list[:at], list[at+1:])), nil
 }
 
 func (cl *Cluster) listNodes(ctx context.Context) ([]corev1.Node, error) {

@@ -170,5 +170,5 @@ func choose(all []corev1.Node, names []string, tolerated []corev1.Toleration) ([
 	if err != nil || len(names) > 0 {
 		return list, err
 	}
-	return numbered(pair(list)), nil
+	return numberNodes(pair(list)), nil
 }

@@ -124,7 +124,7 @@ func evenly(nodes []*node, most int) []*node {
 	}
 	out := slices.Clone(nodes)
 	slices.SortStableFunc(out, func(a, b *node) int { return cmp.Compare(rank[a], rank[b]) })
-	return numbered(out[:most])
+	return numberNodes(out[:most])
 }
 
 // ListNodes returns the nodes on which OpenPods would make pods. It makes nothing.
@@ -138,12 +138,12 @@ func ListNodes(ctx context.Context, o Options, most int) ([]PodNode, error) {
 	}
 	var out []PodNode
 	for _, n := range evenly(nodes, most) {
-		out = append(out, n.described())
+		out = append(out, n.describe())
 	}
 	return out, nil
 }
 
-func (n *node) described() PodNode {
+func (n *node) describe() PodNode {
 	return PodNode{Name: n.name, RealName: n.realName, Addr: n.addr, Zone: n.zone, Role: n.role, Info: n.info}
 }
 
@@ -184,7 +184,7 @@ func (p *Pods) make(ctx context.Context, nodes []*node, want Wanted) error {
 		return e
 	}
 	for _, at := range nodes {
-		one := at.described()
+		one := at.describe()
 		one.Host, one.Pod = place(at.name, at), place(at.name+"-pod1", at)
 		for _, name := range []string{at.name, at.name + "-pod1"} {
 			if without.has(name) {
@@ -210,9 +210,9 @@ func (p *Pods) Agent(ctx context.Context, at arena.Endpoint) (*agent.Client, err
 	return startAgent(ctx, e)
 }
 
-// Carried returns how many bytes of this program were carried to pods, 0 where their image
+// CarriedBytes returns how many bytes of this program were carried to pods, 0 where their image
 // has it.
-func (p *Pods) Carried() int64 { return p.cl.cargo.bytes.Load() }
+func (p *Pods) CarriedBytes() int64 { return p.cl.cargo.bytes.Load() }
 
 // Close ends every command in the pods, removes them, and waits until they are gone.
 func (p *Pods) Close(ctx context.Context) error {

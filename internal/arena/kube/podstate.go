@@ -29,7 +29,7 @@ func podRuns(p *corev1.Pod) (running bool, err error) {
 		return false, fmt.Errorf("%s is being deleted by somebody else%s", where, because(p.Status.Reason, p.Status.Message))
 	}
 	if p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
-		t := terminated(p)
+		t := findTermination(p)
 		if t != nil && strings.Contains(t.Message, agent.ErrAbandoned.Error()) {
 			return false, fmt.Errorf("%s has ended: %s, because its lease was not renewed: this program was stopped or away from the API server; the next round makes the pod anew", where, strings.TrimSpace(t.Message))
 		}
@@ -65,7 +65,7 @@ func podRuns(p *corev1.Pod) (running bool, err error) {
 	return p.Status.Phase == corev1.PodRunning && len(podAddrs(p)) > 0, nil
 }
 
-func terminated(p *corev1.Pod) *corev1.ContainerStateTerminated {
+func findTermination(p *corev1.Pod) *corev1.ContainerStateTerminated {
 	for _, c := range p.Status.ContainerStatuses {
 		if c.State.Terminated != nil {
 			return c.State.Terminated

@@ -180,9 +180,9 @@ func RBAC(o Options) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// missingRights returns the rights that the user lacks, as texts: those that every run
+// findMissingRights returns the rights that the user lacks, as texts: those that every run
 // needs, and those that are optional, by what is left out without them.
-func (cl *Cluster) missingRights(ctx context.Context) (needed []string, optional map[string][]string, err error) {
+func (cl *Cluster) findMissingRights(ctx context.Context) (needed []string, optional map[string][]string, err error) {
 	type question struct {
 		ask      authorizationv1.ResourceAttributes
 		optional string
@@ -272,9 +272,9 @@ func errRights(missing []string) error {
 // checkRights returns an error if the user lacks a right that every run needs, else the
 // missing optional rights, by what is left out without them.
 func (cl *Cluster) checkRights(ctx context.Context) (optional map[string][]string, err error) {
-	needed, optional, err := cl.missingRights(ctx)
+	needed, optional, err := cl.findMissingRights(ctx)
 	if err != nil {
-		return nil, errors.Join(errors.New("the rights are not known"), cl.refused(err))
+		return nil, errors.Join(errors.New("the rights are not known"), cl.explainRefusal(err))
 	}
 	if len(needed) > 0 {
 		return nil, errRights(needed)

@@ -212,8 +212,8 @@ func (cl *Cluster) makePod(ctx context.Context, run string, plan podPlan) error 
 	return err
 }
 
-// carriedText says how the pod got this program, for a run's record.
-func carriedText(e *endpoint) string {
+// describeCarry says how the pod got this program, for a run's record.
+func describeCarry(e *endpoint) string {
 	if !e.carried {
 		return ""
 	}
@@ -415,7 +415,7 @@ func (n *network) checkImage(ctx context.Context) error {
 		return fmt.Errorf("what the image %s has: %w", image, err)
 	}
 	n.arena.note("image.cnibench", have.Version)
-	n.arena.note("image.carried", carriedText(n.pods[0]))
+	n.arena.note("image.carried", describeCarry(n.pods[0]))
 	if len(have.Missing) == 0 {
 		return nil
 	}

@@ -89,7 +89,7 @@ func (cl leftovers) cleanWithin(ctx context.Context, all bool) (*Cleaned, error)
 	if err != nil {
 		return nil, err
 	}
-	spared, err := cl.spared(ctx, cl.leasesWithin(runs), all)
+	spared, err := cl.listSpared(ctx, cl.leasesWithin(runs), all)
 	if err != nil {
 		return nil, err
 	}

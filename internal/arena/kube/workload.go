@@ -61,7 +61,7 @@ func (a *Arena) Workloads(ctx context.Context) (list []diagnose.Snapshot, unseen
 		if err != nil {
 			unseen = append(unseen, diagnose.Unseen{ID: "policy", Why: fmt.Sprintf("which policies select %s: %v", w.value, err), Remedy: "let this user list networkpolicies (cnibench rbac)"})
 		} else {
-			s.Policies = selecting(policies.Items, p.Labels)
+			s.Policies = listSelecting(policies.Items, p.Labels)
 		}
 		list = append(list, s)
 	}
@@ -100,8 +100,8 @@ func workload(p *corev1.Pod) diagnose.Snapshot {
 	return s
 }
 
-// selecting returns the names of the policies that select a pod with those labels.
-func selecting(policies []networkingv1.NetworkPolicy, pod map[string]string) (names []string) {
+// listSelecting returns the names of the policies that select a pod with those labels.
+func listSelecting(policies []networkingv1.NetworkPolicy, pod map[string]string) (names []string) {
 	for i := range policies {
 		selector, err := metav1.LabelSelectorAsSelector(&policies[i].Spec.PodSelector)
 		if err == nil && selector.Matches(labels.Set(pod)) {
@@ -124,7 +124,7 @@ func (a *Arena) Policies(ctx context.Context) []string {
 	}
 	pod := maps.Clone(outOfMeshes)
 	maps.Copy(pod, runLabels(""))
-	return selecting(list.Items, pod)
+	return listSelecting(list.Items, pod)
 }
 
 // DNS returns the address of the cluster's DNS: that of the Service kube-dns, whose name

@@ -177,8 +177,8 @@ func (j *job) cleanNoNetwork(ctx context.Context) error {
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// storedAs returns the resource of a definition, in the version that is stored.
-func storedAs(crd *unstructured.Unstructured) (schema.GroupVersionResource, bool) {
+// findStoredVersion returns the resource of a definition, in the version that is stored.
+func findStoredVersion(crd *unstructured.Unstructured) (schema.GroupVersionResource, bool) {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")

@@ -194,7 +194,7 @@ func (f *facts) list(ctx context.Context) ([]corev1.Node, error) {
 		return nil, err
 	}
 	if len(list.Items) == 0 {
-		return nil, unsupported("join one", "the cluster has no node")
+		return nil, newUnsupported("join one", "the cluster has no node")
 	}
 	slices.SortFunc(list.Items, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	return list.Items, nil

@@ -386,13 +386,13 @@ func (j *job) checkNothingLeft(ctx context.Context, before *findings) error {
 		}
 		changes := after.changes(before)
 		if len(changes) == 0 {
-			for _, text := range after.unverifiedNodes(before) {
+			for _, text := range after.listUnverifiedNodes(before) {
 				j.o.Log("%s", text)
 			}
 			return nil
 		}
 		if try == 2 {
-			return fmt.Errorf("left behind: %s", listing(changes))
+			return fmt.Errorf("left behind: %s", joinList(changes))
 		}
 		select {
 		case <-ctx.Done():
@@ -406,7 +406,7 @@ func (j *job) checkNothingLeft(ctx context.Context, before *findings) error {
 	}
 }
 
-// unsupported returns an *arena.Unsupported.
-func unsupported(remedy, reason string, args ...any) error {
+// newUnsupported returns an *arena.Unsupported.
+func newUnsupported(remedy, reason string, args ...any) error {
 	return &arena.Unsupported{Reason: fmt.Sprintf(reason, args...), Remedy: remedy}
 }

@@ -135,7 +135,7 @@ func (j *job) lock(ctx context.Context) error {
 	case err != nil:
 		return err
 	case left == nil:
-		return unsupported("try again", "another run's installation was removed a moment ago")
+		return newUnsupported("try again", "another run's installation was removed a moment ago")
 	case left.By == j.id && left.Contender == j.c.ID:
 		return nil // made by an earlier request whose answer was lost
 	}
@@ -177,7 +177,7 @@ func (j *job) journalMap(before *findings, facts map[string]string) (*corev1.Con
 // errOccupied returns the error of a cluster that has another run's installation. It is
 // published with a run, so its command leaves out where the cluster is.
 func errOccupied(left *journal) error {
-	return unsupported("wait for the run that installs it, or if that has ended uninstall it with: cnibench clean --arena kube --scratch --image IMAGE (and this run's --kubeconfig and --context)",
+	return newUnsupported("wait for the run that installs it, or if that has ended uninstall it with: cnibench clean --arena kube --scratch --image IMAGE (and this run's --kubeconfig and --context)",
 		"%s is installed on the cluster since %s", left.Contender, left.Since)
 }
 
@@ -210,7 +210,7 @@ func requireOurs(ns *corev1.Namespace) error {
 	if ns.Labels["app.kubernetes.io/part-of"] == "cnibench" {
 		return nil
 	}
-	return unsupported("remove it, if nobody needs it", "namespace %s was not made by cnibench: it lacks the label app.kubernetes.io/part-of=cnibench", ns.Name)
+	return newUnsupported("remove it, if nobody needs it", "namespace %s was not made by cnibench: it lacks the label app.kubernetes.io/part-of=cnibench", ns.Name)
 }
 
 // removeNamespace removes the installer's namespace with the journal.

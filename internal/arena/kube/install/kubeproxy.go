@@ -88,7 +88,7 @@ func (j *job) checkKubeProxy(ctx context.Context, before *findings) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(before.Nodes)) {
 		if before.Nodes[name].KubeProxy {
-			return unsupported("start the cluster without kube-proxy",
+			return newUnsupported("start the cluster without kube-proxy",
 				"%s replaces kube-proxy, which runs on node %s, but not as the DaemonSet kube-system/kube-proxy, so that it can't be switched off from here", j.c.ID, name)
 		}
 	}

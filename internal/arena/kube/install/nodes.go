@@ -169,10 +169,10 @@ func (f *findings) changes(before *findings) []string {
 		if was == nil {
 			continue
 		}
-		for _, thing := range ans.State.Added(was.State) {
+		for _, thing := range ans.State.ListAdded(was.State) {
 			changes = append(changes, name+": "+thing)
 		}
-		for _, thing := range ans.State.Lost(was.State) {
+		for _, thing := range ans.State.ListLost(was.State) {
 			changes = append(changes, name+": "+thing+" (has gone)")
 		}
 	}
@@ -185,9 +185,9 @@ func (f *findings) changes(before *findings) []string {
 	return changes
 }
 
-// unverifiedNodes says of which nodes it is not known that they are as before: those that have gone
+// listUnverifiedNodes says of which nodes it is not known that they are as before: those that have gone
 // since, and those that have joined.
-func (f *findings) unverifiedNodes(before *findings) []string {
+func (f *findings) listUnverifiedNodes(before *findings) []string {
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(before.Nodes)) {
 		if f.Nodes[name] == nil {
@@ -209,21 +209,21 @@ func (j *job) checkNodes(before *findings) error {
 		ans := before.Nodes[name]
 		for _, file := range ans.State["file"] {
 			if path.Dir(file) == "/etc/cni/net.d" && !strings.Contains(file, "loopback") && isConf(file) {
-				return unsupported("measure it without --install, or remove it and that file on every node",
+				return newUnsupported("measure it without --install, or remove it and that file on every node",
 					"node %s has a pod network already: %s", name, file)
 			}
 		}
 		if k.Leftovers.XFRM && ans.State.HasIPsec() {
-			return unsupported("measure it without --install, or end what encrypts on the nodes: `ip xfrm state` and `ip xfrm policy` show it",
+			return newUnsupported("measure it without --install, or end what encrypts on the nodes: `ip xfrm state` and `ip xfrm policy` show it",
 				"%s leaves IPsec states and policies that can't be told from others', and node %s has some already", j.c.ID, name)
 		}
 		if k.Leftovers.OVS && slices.Contains(ans.State["interface"], "ovs-system") {
-			return unsupported("measure it without --install, or on nodes without Open vSwitch",
+			return newUnsupported("measure it without --install, or on nodes without Open vSwitch",
 				"%s runs Open vSwitch and takes it away with all its bridges, and node %s has one of its own", j.c.ID, name)
 		}
 		for _, plugin := range k.CNIPlugins {
 			if !slices.Contains(ans.Plugins, plugin) {
-				return unsupported("put the standard CNI plugins into /opt/cni/bin of every node (https://github.com/containernetworking/plugins/releases)",
+				return newUnsupported("put the standard CNI plugins into /opt/cni/bin of every node (https://github.com/containernetworking/plugins/releases)",
 					"%s needs the standard CNI plugin %s, which node %s lacks", j.c.ID, plugin, name)
 			}
 		}
@@ -250,7 +250,7 @@ func (j *job) cleanNodes(ctx context.Context, before *findings) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
 		if removed := answers[name].Removed; len(removed) > 0 {
-			j.o.Log("cleaned %s: %s", name, listing(removed))
+			j.o.Log("cleaned %s: %s", name, joinList(removed))
 		}
 	}
 	if unknown != nil {
@@ -316,7 +316,7 @@ func (j *job) emptyNodes(ctx context.Context) error {
 			}
 		}
 		if len(attached) > 0 {
-			return fmt.Errorf("still attached: %s", listing(attached))
+			return fmt.Errorf("still attached: %s", joinList(attached))
 		}
 		return nil
 	})

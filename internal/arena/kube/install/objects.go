@@ -106,9 +106,9 @@ func textOf(o *unstructured.Unstructured) string {
 	return o.GetKind() + " " + name
 }
 
-// mapping finds the resource of a kind. If the cached list of kinds lacks the kind, it
+// findMapping finds the resource of a kind. If the cached list of kinds lacks the kind, it
 // asks the cluster once more.
-func (a *objects) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+func (a *objects) findMapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := a.cl.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {
 		a.cl.Mapper.Reset()
@@ -120,7 +120,7 @@ func (a *objects) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error
 // resource returns the client for the kind's objects in the namespace, or in the whole
 // cluster if the kind has no namespaces.
 func (a *objects) resource(gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
-	mapping, err := a.mapping(gvk)
+	mapping, err := a.findMapping(gvk)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ const kindPatience = time.Minute
 // setNamespace sets the namespace of an object that has none and needs one.
 func (a *objects) setNamespace(ctx context.Context, o *unstructured.Unstructured, namespace string) error {
 	return retryFor(ctx, min(kindPatience, a.patience), "find the kind of "+textOf(o), func(context.Context) error {
-		mapping, err := a.mapping(o.GroupVersionKind())
+		mapping, err := a.findMapping(o.GroupVersionKind())
 		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace && o.GetNamespace() == "" {
 			o.SetNamespace(namespace)
 		}
@@ -347,7 +347,7 @@ func (a *objects) releaseAll(ctx context.Context, crd string) error {
 		if err != nil {
 			return err
 		}
-		gvr, ok := storedAs(o)
+		gvr, ok := findStoredVersion(o)
 		if !ok {
 			return nil
 		}

@@ -105,7 +105,7 @@ func TestWaiting(t *testing.T) {
 		{"not scheduled", corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no node"}}}, "Pending Unschedulable no node"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := waiting(&corev1.Pod{Status: tt.pod}); got != tt.want {
+			if got := explainWait(&corev1.Pod{Status: tt.pod}); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -127,7 +127,7 @@ func TestBeyondBefore(t *testing.T) {
 	if diff := cmp.Diff([]string{"Namespace kube-flannel", "a: interface cni0"}, after.changes(before)); diff != "" {
 		t.Error(diff)
 	}
-	if said := after.unverifiedNodes(before); len(said) != 2 || !strings.Contains(said[0], "node away is not there") || !strings.Contains(said[1], "node new has joined") {
+	if said := after.listUnverifiedNodes(before); len(said) != 2 || !strings.Contains(said[0], "node away is not there") || !strings.Contains(said[1], "node new has joined") {
 		t.Errorf("said %q", said)
 	}
 }
@@ -173,7 +173,7 @@ func TestListing(t *testing.T) {
 	for n := range 14 {
 		things = append(things, fmt.Sprint(n))
 	}
-	if got := listing(things); !strings.HasSuffix(got, "10; 3 more") {
+	if got := joinList(things); !strings.HasSuffix(got, "10; 3 more") {
 		t.Errorf("got %s", got)
 	}
 }

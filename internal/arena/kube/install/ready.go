@@ -134,7 +134,7 @@ func (j *job) explain(ctx context.Context) string {
 		return "what is not ready can't be listed: " + err.Error()
 	}
 	for _, p := range pods.Items {
-		if why := waiting(&p); why != "" {
+		if why := explainWait(&p); why != "" {
 			lines = append(lines, fmt.Sprintf("  pod %s/%s on %s: %s", p.Namespace, p.Name, cmp.Or(p.Spec.NodeName, "no node"), why))
 		}
 	}
@@ -166,8 +166,8 @@ func (j *job) warnings(ctx context.Context, most int) []string {
 	return lines
 }
 
-// waiting returns why a pod is not ready; "" if it is ready or has succeeded.
-func waiting(p *corev1.Pod) string {
+// explainWait returns why a pod is not ready; "" if it is ready or has succeeded.
+func explainWait(p *corev1.Pod) string {
 	if p.Status.Phase == corev1.PodSucceeded {
 		return ""
 	}

@@ -58,7 +58,7 @@ func (i *Installer) requireMark(ctx context.Context, client kube.Client, why str
 	if ns.Labels[ScratchLabel] == "true" {
 		return nil
 	}
-	return unsupported("if everything on it may go, give --scratch, or: kubectl label namespace kube-system "+ScratchLabel+"=true",
+	return newUnsupported("if everything on it may go, give --scratch, or: kubectl label namespace kube-system "+ScratchLabel+"=true",
 		"the cluster is not marked as scratch, and %s", why)
 }
 
@@ -107,8 +107,8 @@ func refusePods(ctx context.Context, client kube.Client, mayDelete func(*corev1.
 		return nil
 	}
 	slices.Sort(foreign)
-	return unsupported("remove them, or label their namespaces "+ScratchLabel+"=true if they may lose their network, and those without a controller may go",
-		"foreign workloads run on the cluster: %s", listing(foreign))
+	return newUnsupported("remove them, or label their namespaces "+ScratchLabel+"=true if they may lose their network, and those without a controller may go",
+		"foreign workloads run on the cluster: %s", joinList(foreign))
 }
 
 // ended reports whether the pod has ended. Such a pod is detached from the network.

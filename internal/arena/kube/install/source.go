@@ -221,7 +221,7 @@ func (s *source) fromMirror(f mirrorFile) ([]byte, error) {
 		return nil, fmt.Errorf("mirror: %w", err)
 	}
 	if len(f.Changed) > 0 {
-		s.logOnce("changed "+f.Path, "mirror: %s differs from the published file: %s", f.Path, listing(f.Changed))
+		s.logOnce("changed "+f.Path, "mirror: %s differs from the published file: %s", f.Path, joinList(f.Changed))
 	}
 	return data, verify(f.Path, data, f.SHA256)
 }
@@ -235,7 +235,7 @@ func (s *source) fromFolder(name, pinned string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mirror: %w", err)
 	}
-	return data, s.pinned(name, data, pinned)
+	return data, s.verifyDigest(name, data, pinned)
 }
 
 func (s *source) download(ctx context.Context, address, pinned string) ([]byte, error) {
@@ -243,19 +243,19 @@ func (s *source) download(ctx context.Context, address, pinned string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	return data, s.pinned(address, data, pinned)
+	return data, s.verifyDigest(address, data, pinned)
 }
 
-// pinned verifies a file by its published digest. It refuses a file without a published
+// verifyDigest verifies a file by its published digest. It refuses a file without a published
 // digest, unless the user accepts such files or gave the file in a mirror. An accepted
 // file's digest is remembered and must be the same at the next installation.
-func (s *source) pinned(name string, data []byte, sum string) error {
+func (s *source) verifyDigest(name string, data []byte, sum string) error {
 	if sum != "" {
 		return verify(name, data, sum)
 	}
 	got := digest(data)
 	if s.dir == "" && !s.acceptUnpinned {
-		return unsupported("give --accept-unpinned to install what is published there now; cnibench remembers the digest and compares it the next time",
+		return newUnsupported("give --accept-unpinned to install what is published there now; cnibench remembers the digest and compares it the next time",
 			"%s is not pinned: its publisher names no digest that could be put into the recipe; the file has sha256 %s", name, got)
 	}
 	s.logOnce("unpinned "+name, "%s is not pinned by a digest; it has sha256 %s", name, got)
@@ -282,7 +282,7 @@ func checkDigest(file, name, sum string) error {
 		return nil
 	case "":
 	default:
-		return unsupported("ask its publisher why; to accept the new file, remove its line from "+file,
+		return newUnsupported("ask its publisher why; to accept the new file, remove its line from "+file,
 			"%s has sha256 %s, and had %s when it was installed before: it was replaced", name, sum, known[name])
 	}
 	known[name] = sum

@@ -110,7 +110,7 @@ func TestUnpinned(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"chart", "one", ""}, {"chart", "one", ""}, {"chart", "two", "it was replaced"}, {"manifest", "two", ""}, {"chart", "one", ""},
 	} {
-		wantError(t, s.pinned(tt.name, []byte(tt.text), ""), tt.want)
+		wantError(t, s.verifyDigest(tt.name, []byte(tt.text), ""), tt.want)
 	}
 	if want := "chart is not pinned by a digest; it has sha256 " + digest([]byte("one")); (*said)[0] != want {
 		t.Errorf("said %q, want %q", *said, want)

@@ -46,7 +46,7 @@ func conditionMet(o *unstructured.Unstructured, wanted string) error {
 	case "", "exists":
 		return nil
 	case "rollout":
-		return rolledOut(o)
+		return checkRollout(o)
 	}
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -60,8 +60,8 @@ func conditionMet(o *unstructured.Unstructured, wanted string) error {
 	return fmt.Errorf("%s %s has no condition %s yet", o.GetKind(), o.GetName(), wanted)
 }
 
-// rolledOut returns nil if all pods of a DaemonSet or a Deployment are up to date and ready.
-func rolledOut(o *unstructured.Unstructured) error {
+// checkRollout returns nil if all pods of a DaemonSet or a Deployment are up to date and ready.
+func checkRollout(o *unstructured.Unstructured) error {
 	number := func(path ...string) int64 {
 		n, _, _ := unstructured.NestedInt64(o.Object, path...)
 		return n

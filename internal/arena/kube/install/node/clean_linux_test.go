@@ -238,7 +238,7 @@ func leaveAndClean(t *testing.T) error {
 	if err != nil {
 		return err
 	}
-	text := strings.Join(full.Added(before), "\n")
+	text := strings.Join(full.ListAdded(before), "\n")
 	for _, want := range []string{
 		"interface xyz2", "chain ip nat XYZ-2", "rule in ip nat POSTROUTING: XYZ-2 #", "rule in ip nat XYZ-1: XYZ-2 #", "nftables table ip xyz",
 		"route 10.244.2.0/24 via 10.9.0.2 dev stays", "table 2004 mark 0x200",
@@ -254,10 +254,10 @@ func leaveAndClean(t *testing.T) error {
 	if err != nil {
 		return err
 	}
-	if more := after.Added(before); len(more) > 0 {
+	if more := after.ListAdded(before); len(more) > 0 {
 		t.Errorf("left: %v", more)
 	}
-	if less := before.Added(after); len(less) > 0 {
+	if less := before.ListAdded(after); len(less) > 0 {
 		t.Errorf("gone, though it was there before: %v", less)
 	}
 	return nil

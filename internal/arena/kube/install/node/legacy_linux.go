@@ -60,7 +60,7 @@ func readLegacy(ctx context.Context, s State) (blind []string, err error) {
 			s.add(setting, settingText(policyKey(l.label+" "+table, chain), policy))
 		})
 		eachLegacy(out, func(table, chain, rule string) {
-			switch r := savedRule(l.label+" "+table, chain, rule); {
+			switch r := parseSavedRule(l.label+" "+table, chain, rule); {
 			case r.ofKubernetes():
 			case rule == "":
 				s.add("chain", chainText(l.label+" "+table, chain))
@@ -161,7 +161,7 @@ func legacyScript(out []byte, left contender.Leftovers, label string, keep State
 			p.del = append(p.del, "-X "+chain)
 			removed = append(removed, "chain "+chainText(label+" "+table, chain))
 		case rule != "" && !remove(table, chain):
-			r := savedRule(label+" "+table, chain, rule)
+			r := parseSavedRule(label+" "+table, chain, rule)
 			if !r.belongsTo(left, keep != nil) || toKeep.take(r.String()) {
 				return
 			}

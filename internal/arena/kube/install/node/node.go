@@ -60,8 +60,8 @@ type State map[string][]string
 
 func (s State) add(kind, name string) { s[kind] = append(s[kind], name) }
 
-// sorted sorts every list, so that states can be compared.
-func (s State) sorted() State {
+// sortLists sorts every list, so that states can be compared.
+func (s State) sortLists() State {
 	for _, names := range s {
 		sort.Strings(names)
 	}
@@ -81,13 +81,13 @@ func cutSetting(text string) (key, value string) {
 	return key, value
 }
 
-// Added lists the things that s has and before lacks, as "kind name", and the settings
+// ListAdded lists the things that s has and before lacks, as "kind name", and the settings
 // whose value has changed. A thing that s has once more than before is listed once.
-func (s State) Added(before State) []string {
+func (s State) ListAdded(before State) []string {
 	var added []string
 	for _, kind := range s.kinds() {
 		if kind == setting {
-			added = append(added, s.changedSettings(before)...)
+			added = append(added, s.listChangedSettings(before)...)
 			continue
 		}
 		old := tally(before[kind])
@@ -100,10 +100,10 @@ func (s State) Added(before State) []string {
 	return added
 }
 
-// Lost lists the things that before has and s lacks, without settings: these disappear
+// ListLost lists the things that before has and s lacks, without settings: these disappear
 // with their interface.
-func (s State) Lost(before State) []string {
-	return slices.DeleteFunc(before.Added(s), func(thing string) bool { return strings.HasPrefix(thing, setting+" ") })
+func (s State) ListLost(before State) []string {
+	return slices.DeleteFunc(before.ListAdded(s), func(thing string) bool { return strings.HasPrefix(thing, setting+" ") })
 }
 
 // setTo returns the setting's value; "" if the state does not have it.
@@ -116,7 +116,7 @@ func (s State) setTo(key string) string {
 	return ""
 }
 
-func (s State) changedSettings(before State) []string {
+func (s State) listChangedSettings(before State) []string {
 	old := map[string]string{}
 	for _, text := range before[setting] {
 		key, value := cutSetting(text)

@@ -20,10 +20,10 @@ func TestBeyond(t *testing.T) {
 		"rule in":   {"ip nat POSTROUTING: masquerade", "ip nat POSTROUTING: masquerade"},
 	}
 	want := []string{"chain ip nat FLANNEL-POSTRTG", "interface cni0", "rule in ip nat POSTROUTING: masquerade"}
-	if diff := cmp.Diff(want, after.Added(before)); diff != "" {
+	if diff := cmp.Diff(want, after.ListAdded(before)); diff != "" {
 		t.Error(diff)
 	}
-	if more := before.Added(after); more != nil {
+	if more := before.ListAdded(after); more != nil {
 		t.Errorf("less is no more, got %v", more)
 	}
 }
@@ -33,7 +33,7 @@ func TestBeyondOldJournal(t *testing.T) {
 	before := State{"rule in": {"ip filter FORWARD: accept"}}
 	after := State{"rule in": {`ip filter FORWARD: accept of lo "why: so" #0a1b2c3d`, "ip filter FORWARD: accept #00000000"}}
 	want := []string{"rule in ip filter FORWARD: accept #00000000"}
-	if diff := cmp.Diff(want, after.Added(before)); diff != "" {
+	if diff := cmp.Diff(want, after.ListAdded(before)); diff != "" {
 		t.Error(diff)
 	}
 }

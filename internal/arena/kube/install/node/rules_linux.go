@@ -208,8 +208,8 @@ func leadsTo(e expr.Any) string {
 
 var verdicts = map[expr.VerdictKind]string{expr.VerdictAccept: "accept", expr.VerdictDrop: "drop", expr.VerdictReturn: "return"}
 
-// savedRule reads a line of iptables-save.
-func savedRule(table, chain, line string) packetRule {
+// parseSavedRule reads a line of iptables-save.
+func parseSavedRule(table, chain, line string) packetRule {
 	r := packetRule{table: table, chain: chain, digest: digestOf([]byte(line))}
 	words := shellWords(line)
 	protocol := ""

@@ -81,7 +81,7 @@ func TestCleanRules(t *testing.T) {
 		sh(foreignRules)
 		before := look(t, kubeRouter)
 		sh(kubeRouterRules)
-		more := look(t, kubeRouter).Added(before)
+		more := look(t, kubeRouter).ListAdded(before)
 		for _, want := range []string{
 			`rule in ip filter FORWARD: accept of kube-bridge "allow inbound traffic to pods" #`,
 			`of set kube-router-pod-subnets of set kube-router-pod-subnets of set kube-router-node-ips #`,
@@ -119,14 +119,14 @@ func TestCleanNamelessRules(t *testing.T) {
 					sh(opened + "ip6" + strings.TrimPrefix(opened, "ip"))
 				}
 				sh("iptables -t mangle -A POSTROUTING -o eth0 -p tcp --tcp-flags SYN,RST SYN -j TCPMSS --set-mss 1360")
-				if len(look(t, kubeOVN).Added(before)) == 0 {
+				if len(look(t, kubeOVN).ListAdded(before)) == 0 {
 					t.Error("the rules were not seen")
 				}
 				if _, err := clean(context.Background(), Request{Leftovers: kubeOVN, Keep: before}); err != nil {
 					t.Error(err)
 				}
 				after := look(t, kubeOVN)
-				if more, gone := after.Added(before), after.Lost(before); len(more)+len(gone) > 0 {
+				if more, gone := after.ListAdded(before), after.ListLost(before); len(more)+len(gone) > 0 {
 					t.Errorf("more %v, gone %v", more, gone)
 				}
 			})
@@ -140,7 +140,7 @@ func TestCleanPolicies(t *testing.T) {
 		sh("iptables -A FORWARD -j RETURN; iptables -P FORWARD DROP")
 		before := look(t, contender.Leftovers{})
 		sh("iptables -P FORWARD ACCEPT; iptables -t mangle -P FORWARD DROP")
-		added := look(t, contender.Leftovers{}).Added(before)
+		added := look(t, contender.Leftovers{}).ListAdded(before)
 		if want := "setting policy of ip filter FORWARD: it is ACCEPT and was DROP"; !slices.Contains(added, want) {
 			t.Errorf("%q is not in %q", want, added)
 		}
@@ -148,7 +148,7 @@ func TestCleanPolicies(t *testing.T) {
 			t.Error(err)
 		}
 		after := look(t, contender.Leftovers{})
-		if more, gone := after.Added(before), after.Lost(before); len(more)+len(gone) > 0 {
+		if more, gone := after.ListAdded(before), after.ListLost(before); len(more)+len(gone) > 0 {
 			t.Errorf("more %v, gone %v", more, gone)
 		}
 	})
@@ -164,7 +164,7 @@ func TestCleanMovedRule(t *testing.T) {
 			t.Errorf("removed %q, %v", removed, err)
 		}
 		after := look(t, contender.Leftovers{})
-		if more, gone := after.Added(before), after.Lost(before); len(more)+len(gone) > 0 {
+		if more, gone := after.ListAdded(before), after.ListLost(before); len(more)+len(gone) > 0 {
 			t.Errorf("more %v, gone %v", more, gone)
 		}
 	})
@@ -219,7 +219,7 @@ func TestRulesAreToldApart(t *testing.T) {
 		}
 		sh(`iptables -D FORWARD -p tcp --dport 80 -j ACCEPT; iptables -A FORWARD -p tcp --dport 81 -j ACCEPT`)
 		after := look(t, kubeRouter)
-		if more, gone := after.Added(before), after.Lost(before); len(more) != 1 || len(gone) != 1 || more[0] == gone[0] {
+		if more, gone := after.ListAdded(before), after.ListLost(before); len(more) != 1 || len(gone) != 1 || more[0] == gone[0] {
 			t.Errorf("more %v, gone %v, want one rule each", more, gone)
 		}
 	})
@@ -235,7 +235,7 @@ func TestCleanCalicoRules(t *testing.T) {
 iptables -A FORWARD -m comment --comment cali:S93hcgKJrXEyskwy -m comment --comment "Policy explicitly accepted packet." -m mark --mark 0x10000/0x10000 -j ACCEPT
 iptables -A FORWARD -m comment --comment cali:mp77cMpurHhyjLrM -j MARK --set-xmark 0x10000/0x10000
 iptables -A FORWARD -i cali+ -j DROP`)
-		if more := look(t, left).Added(before); len(more) != 3 {
+		if more := look(t, left).ListAdded(before); len(more) != 3 {
 			t.Errorf("three rules came, seen %v", more)
 		}
 		if _, err := clean(context.Background(), Request{Leftovers: left, Keep: before}); err != nil {
@@ -259,13 +259,13 @@ func TestCleanSettings(t *testing.T) {
 		before := look(t, contender.Leftovers{})
 		write("2")
 		want := []string{"setting net/ipv4/conf/all/rp_filter: it is 2 and was 1"}
-		if diff := cmp.Diff(want, look(t, contender.Leftovers{}).Added(before)); diff != "" {
+		if diff := cmp.Diff(want, look(t, contender.Leftovers{}).ListAdded(before)); diff != "" {
 			t.Error(diff)
 		}
 		if _, err := clean(context.Background(), Request{Keep: before}); err != nil {
 			t.Error(err)
 		}
-		if more := look(t, contender.Leftovers{}).Added(before); len(more) > 0 {
+		if more := look(t, contender.Leftovers{}).ListAdded(before); len(more) > 0 {
 			t.Error(more)
 		}
 		// Whoever can write the journal may write no other file.
@@ -291,7 +291,7 @@ func TestSavedRule(t *testing.T) {
 	for line, want := range map[string]string{
 		`-A FORWARD -i cali+ ! -o "eth0" -m set --match-set cali40s src -m comment --comment "say \"yes\" to all" -j MARK --set-xmark 0x1/0x1`: `MARK of cali* of eth0 of set cali40s "say \"yes\" to all" #`,
 	} {
-		if got := savedRule("legacy ip filter", "FORWARD", line).String(); !strings.HasPrefix(got, "legacy ip filter FORWARD: "+want) {
+		if got := parseSavedRule("legacy ip filter", "FORWARD", line).String(); !strings.HasPrefix(got, "legacy ip filter FORWARD: "+want) {
 			t.Errorf("%s: %s, want %s…", line, got, want)
 		}
 	}
@@ -301,7 +301,7 @@ func TestSavedRule(t *testing.T) {
 		"-A FORWARD -p udp -m udp ! --dport 6081 -j ACCEPT":    "",
 		"-A FORWARD -p udp -m udp --dport 6000:6081 -j ACCEPT": "",
 	} {
-		if got := strings.Join(savedRule("legacy ip filter", "FORWARD", line).ports, " "); got != want {
+		if got := strings.Join(parseSavedRule("legacy ip filter", "FORWARD", line).ports, " "); got != want {
 			t.Errorf("%s: ports %q, want %q", line, got, want)
 		}
 	}

@@ -71,7 +71,7 @@ func state(ctx context.Context, l contender.Leftovers) (State, []string, error) 
 			return nil, nil, err
 		}
 	}
-	return s.sorted(), blind, nil
+	return s.sortLists(), blind, nil
 }
 
 // ignoreInterrupted returns nil for the error that a change interrupted a dump: its
