@@ -24,7 +24,7 @@ func (e *Evidence) autocorrelation() map[ComparableSet]stat.Serial {
 		places, rounds := wholeTogether(e, places)
 		var tables [][][]float64
 		for _, at := range places {
-			tables = append(tables, table(e.Figures[at], e.Ordered(e.Figures[at]), rounds))
+			tables = append(tables, table(e.Figures[at], e.OrderContenders(e.Figures[at]), rounds))
 		}
 		found[g] = stat.Serially(tables)
 	}

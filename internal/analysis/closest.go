@@ -27,7 +27,7 @@ func (e *Evidence) closest(at FigureKey, ranked map[string]Series, ranks map[str
 	if !at.Row().Has(result.Headline) || e.Unpaired() {
 		return all
 	}
-	names := e.Ordered(ranked)
+	names := e.OrderContenders(ranked)
 	for _, a := range names {
 		nearest, least := "", math.Inf(1)
 		for _, b := range names {

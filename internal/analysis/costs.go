@@ -46,7 +46,7 @@ func Efficiencies(e *Evidence) []Efficiency {
 			continue
 		}
 		var here []Efficiency
-		for _, contender := range e.Ordered(e.Figures[at]) {
+		for _, contender := range e.OrderContenders(e.Figures[at]) {
 			here = append(here, efficiency(e, at, contender))
 		}
 		markFrontier(e, at, here)
@@ -65,7 +65,7 @@ func efficiency(e *Evidence, at FigureKey, contender string) Efficiency {
 		Goodput:        *estimate(e, goodput),
 		CPUPerGbit:     estimate(e, series(result.CPUPerGbit)),
 		UserSystem:     estimate(e, series(result.CPUPerGbitUserSystem)),
-		Published:      published(goodput, series(result.CPUPerGbitPublished)),
+		Published:      maxCPUPerGbit(goodput, series(result.CPUPerGbitPublished)),
 		MemoryOverhead: estimate(e, overBaseline(e, at.With(result.MemoryUsed), contender)),
 	}
 	if e.Unpaired() && list.MemoryOverhead != nil {
@@ -101,10 +101,10 @@ func overBaseline(e *Evidence, at FigureKey, contender string) Series {
 	return over
 }
 
-// published returns the 2024 study's figure: the most CPU time of all rounds divided by the
+// maxCPUPerGbit returns the 2024 study's figure: the most CPU time of all rounds divided by the
 // best goodput of all rounds, which may be another round. perGbit is each round's CPU time
 // by that study's formula, divided by the goodput of the same round.
-func published(goodput, perGbit Series) *float64 {
+func maxCPUPerGbit(goodput, perGbit Series) *float64 {
 	most, best := 0.0, 0.0
 	for round, v := range perGbit {
 		most = max(most, v*goodput[round])

@@ -104,7 +104,7 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 		Figures: map[FigureKey]map[string]Series{}, Percentiles: map[FigureKey]map[string]percentile{}, Paths: map[string]string{},
 		byKey: map[result.Key]*result.Sample{}, Measured: map[result.Key]bool{}, taken: map[takenStep]map[int]bool{},
 	}
-	e.Run = Ended(e.Run, rec.Samples)
+	e.Run = WithRoundsTaken(e.Run, rec.Samples)
 	for i := range rec.Samples {
 		s := &rec.Samples[i]
 		e.Measured[result.Key{Contender: s.Contender, Underlay: s.Underlay, Step: s.Step}] = true
@@ -133,15 +133,15 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 	e.addMemoryOverhead()
 	e.Pools = pools(e.Valid)
 	e.addPercentiles()
-	e.Sets, e.Keys = comparableSets(rec.Samples), e.orderedKeys()
+	e.Sets, e.Keys = comparableSets(rec.Samples), e.sortKeys()
 	e.Autocorrelation = e.autocorrelation()
 	e.Results = e.figureResults()
 	return e
 }
 
-// Ended returns the run with the number of rounds that it took, if its plan let it end
+// WithRoundsTaken returns the run with the number of rounds that it took, if its plan let it end
 // before all rounds.
-func Ended(run *result.Run, samples []result.Sample) *result.Run {
+func WithRoundsTaken(run *result.Run, samples []result.Sample) *result.Run {
 	if run.Plan.Until <= 0 && run.Plan.MaxTime <= 0 {
 		return run
 	}
@@ -176,9 +176,9 @@ func (e *Evidence) add(s *result.Sample, metric string, v float64) {
 	}
 }
 
-// TakenRounds is the number of rounds in which a contender took the step, whether its
+// CountRounds is the number of rounds in which a contender took the step, whether its
 // sample is valid or not.
-func (e *Evidence) TakenRounds(g ComparableSet, contender, step string) int {
+func (e *Evidence) CountRounds(g ComparableSet, contender, step string) int {
 	return len(e.taken[takenStep{g, contender, step}])
 }
 
@@ -220,7 +220,7 @@ func (e *Evidence) figureResults() []Result {
 	for _, p := range e.Keys {
 		metric, _ := result.LookupMetric(p.Metric)
 		contenders := e.Figures[p]
-		ranked := e.Ranked(p, contenders)
+		ranked := e.SelectRankable(p, contenders)
 		others := maps.Clone(ranked) // the baseline is compared by intervals alone, so that they and letters never disagree
 		delete(others, e.Run.Baseline)
 		ranks := map[string]Rank{}
@@ -228,13 +228,13 @@ func (e *Evidence) figureResults() []Result {
 			ranks = e.Ranks(p, others, metric.Better)
 		}
 		closest := e.closest(p, ranked, ranks)
-		for _, contender := range e.Ordered(contenders) {
+		for _, contender := range e.OrderContenders(contenders) {
 			s := contenders[contender]
 			r := Result{
 				Contender: contender, Kernel: p.Kernel, Underlay: p.Underlay,
 				Step: p.Step, Path: e.Paths[p.Step],
 				Metric: p.Metric, Unit: metric.Unit, Better: metric.Better,
-				N: len(s), Of: e.TakenRounds(p.ComparableSet, contender, p.Step), Median: e.Headline(p, contender), CI: intervalOf(e, p, contender, e.Opt.Confidence),
+				N: len(s), Of: e.CountRounds(p.ComparableSet, contender, p.Step), Median: e.Headline(p, contender), CI: intervalOf(e, p, contender, e.Opt.Confidence),
 				Confidence: e.Opt.Confidence, Values: s.Values(), Ranked: ranked[contender] != nil, Letters: append([]string{}, ranks[contender].Letters...), Tier: ranks[contender].Tier,
 			}
 			if pooled, ok := e.Percentiles[p][contender]; ok {
@@ -273,9 +273,9 @@ func MedianInterval(values []float64, confidence float64) *Interval {
 	return &Interval{in.Low, in.High}
 }
 
-// orderedKeys returns the keys of all figures: comparable sets by name, steps in the plan's
+// sortKeys returns the keys of all figures: comparable sets by name, steps in the plan's
 // order and others after them, metrics in the catalogue's order.
-func (e *Evidence) orderedKeys() []FigureKey {
+func (e *Evidence) sortKeys() []FigureKey {
 	metrics := map[string]int{}
 	for i, m := range result.Metrics() {
 		metrics[m.Name] = i
@@ -296,8 +296,8 @@ func (f *Facts) CompareSteps(a, b string) int {
 	return cmp.Or(cmp.Compare(position(a), position(b)), cmp.Compare(a, b))
 }
 
-// Ordered returns the contenders of a map in the plan's order; others come after those.
-func (f *Facts) Ordered(contenders map[string]Series) []string {
+// OrderContenders returns the contenders of a map in the plan's order; others come after those.
+func (f *Facts) OrderContenders(contenders map[string]Series) []string {
 	return slices.SortedFunc(maps.Keys(contenders), f.CompareContenders)
 }
 

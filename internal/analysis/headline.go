@@ -102,7 +102,7 @@ func (p *percentile) ratioTo(base percentile, confidence, inflation float64) *Co
 		return nil
 	}
 	s, chance := stat.QuantileRatio(values, baseValues, p.level, confidence, inflation)
-	c := bounded(s)
+	c := toComparison(s)
 	c.Pairs = len(values)
 	if len(values) > 1 {
 		c.P = &chance

@@ -15,9 +15,9 @@ func (at FigureKey) Row() result.Metric {
 	return m
 }
 
-// Ranked returns the contenders of a place that may be ranked: those with values of
+// SelectRankable returns the contenders of a place that may be ranked: those with values of
 // single rounds whose figures describe the path.
-func (e *Evidence) Ranked(at FigureKey, contenders map[string]Series) map[string]Series {
+func (e *Evidence) SelectRankable(at FigureKey, contenders map[string]Series) map[string]Series {
 	list := map[string]Series{}
 	if row := at.Row(); !row.Has(result.Ranked) || row.Name == result.Rate && e.Pace(at.Step) > 0 || row.Has(result.CPUTime) && e.Aliased(at.Step) {
 		return list

@@ -55,7 +55,7 @@ func (e *Evidence) Ranks(at FigureKey, contenders map[string]Series, better stri
 
 // byMedian returns the contenders ordered by median, the best first.
 func (e *Evidence) byMedian(contenders map[string]Series, better string) []string {
-	order := e.Ordered(contenders)
+	order := e.OrderContenders(contenders)
 	slices.SortStableFunc(order, func(a, b string) int {
 		if better == "higher" {
 			a, b = b, a
@@ -73,7 +73,7 @@ func (e *Evidence) pairs(order []string, contenders map[string]Series, inflation
 		for i, c := range order {
 			values[i] = contenders[c].Values()
 		}
-		return e.RankTests.Apart(values, e.Opt.Alpha)
+		return e.RankTests.ComparePairs(values, e.Opt.Alpha)
 	}
 	all := map[int]bool{}
 	for _, s := range contenders {
@@ -81,7 +81,7 @@ func (e *Evidence) pairs(order []string, contenders map[string]Series, inflation
 			all[round] = true
 		}
 	}
-	return stat.Apart(table(contenders, order, slices.Sorted(maps.Keys(all))), e.Opt.Alpha, inflation)
+	return stat.ComparePairs(table(contenders, order, slices.Sorted(maps.Keys(all))), e.Opt.Alpha, inflation)
 }
 
 // onlyTestable leaves out the contenders of which every pair has too few rounds. The only
@@ -116,10 +116,10 @@ func RoundsForRanks(contenders int, unpaired bool, alpha float64) int {
 	if contenders < 2 {
 		return rounds
 	}
-	pairs, least := 1.0, stat.LeastSignedRank
+	pairs, least := 1.0, stat.MinSignedRank
 	if unpaired {
 		pairs = float64(contenders*(contenders-1)) / 2
-		least = func(n int) float64 { return stat.LeastMannWhitney(n, n) }
+		least = func(n int) float64 { return stat.MinMannWhitney(n, n) }
 	}
 	for least(rounds)*pairs > alpha {
 		rounds++

@@ -56,7 +56,7 @@ func (e *Evidence) Compare(at FigureKey, contender string) *Comparison {
 		return e.shift(base.Values(), values.Values(), at, baseAt)
 	}
 	shift, p := stat.ComparePaired(ratios, e.Opt.Confidence, e.Autocorrelation[at.ComparableSet].Inflation())
-	c := bounded(shift)
+	c := toComparison(shift)
 	c.Pairs = len(ratios)
 	if len(ratios) > 1 {
 		c.P = &p
@@ -81,8 +81,8 @@ func withStep(at, baseAt FigureKey, c *Comparison) *Comparison {
 	return c
 }
 
-// bounded returns a shift as a Comparison, with an interval if there are enough values.
-func bounded(s stat.Shift) *Comparison {
+// toComparison returns a shift as a Comparison, with an interval if there are enough values.
+func toComparison(s stat.Shift) *Comparison {
 	c := &Comparison{Ratio: s.Ratio}
 	if s.Bounded() {
 		c.CI = &Interval{s.Low, s.High}
@@ -92,7 +92,7 @@ func bounded(s stat.Shift) *Comparison {
 
 // shift compares all rounds of a contender with all of the baseline.
 func (e *Evidence) shift(base, values []float64, at, baseAt FigureKey) *Comparison {
-	c := bounded(stat.RatioShift(base, values, e.Opt.Confidence))
+	c := toComparison(stat.RatioShift(base, values, e.Opt.Confidence))
 	c.Pairs = min(len(base), len(values))
 	if len(values) > 1 && len(base) > 1 {
 		p := e.RankTests.P(base, values)

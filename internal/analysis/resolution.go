@@ -83,15 +83,15 @@ func (w *Wanted) Text() string {
 	return s + fmt.Sprintf(" would show %.0f %%", math.Ceil(100*w.Shows-1e-9))
 }
 
-// Wanted returns how many rounds the run should have; nil if it has them, or has nothing to
+// AdviseRounds returns how many rounds the run should have; nil if it has them, or has nothing to
 // compare, or is imported.
-func (e *Evidence) Wanted() *Wanted {
+func (e *Evidence) AdviseRounds() *Wanted {
 	rounds, contenders := e.Rounds(), 0
 	sd, series := 0.0, 0 // the noisier of the two main figures
 	have := map[result.Aspect]bool{}
 	for _, at := range e.Keys {
 		aspect := at.Row().Aspect
-		if !e.IsMainMetric(at) || have[aspect] || e.Lossy(e.BaseOf(at), e.Run.Baseline) || len(e.Ranked(at, e.Figures[at])) == 0 {
+		if !e.IsMainMetric(at) || have[aspect] || e.Lossy(e.BaseOf(at), e.Run.Baseline) || len(e.SelectRankable(at, e.Figures[at])) == 0 {
 			continue
 		}
 		have[aspect] = true
@@ -147,7 +147,7 @@ func (e *Evidence) roundTime() time.Duration {
 
 // RoundsWanted returns the number of rounds of Wanted; 0 if there is none.
 func (e *Evidence) RoundsWanted() int {
-	if w := e.Wanted(); w != nil {
+	if w := e.AdviseRounds(); w != nil {
 		return w.Rounds
 	}
 	return 0
@@ -170,12 +170,12 @@ type Spread struct {
 func (e *Evidence) Spreads() []Spread {
 	var list []Spread
 	for _, at := range e.Keys {
-		contenders := e.Ranked(at, e.Figures[at])
+		contenders := e.SelectRankable(at, e.Figures[at])
 		if !e.IsMainMetric(at) || e.Rounds() >= RoundsForRanks(len(contenders), e.Unpaired(), e.Opt.Alpha) {
 			continue
 		}
 		var rows [][]float64
-		for _, c := range e.Ordered(contenders) {
+		for _, c := range e.OrderContenders(contenders) {
 			rows = append(rows, contenders[c].Values())
 		}
 		if s, ok := stat.PooledSpread(rows, !e.Unpaired()); ok {

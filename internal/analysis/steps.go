@@ -117,7 +117,7 @@ const NodesShareNote = "nodes_share_a_machine"
 // OneMachine says whether nodes of the run share a machine, so that the kernel's counts
 // for the machine are not those of one node.
 func (e *Evidence) OneMachine() bool {
-	return SharedMemory(e.Run.Arena) || slices.ContainsFunc(e.Valid, func(s *result.Sample) bool {
+	return SharesMemory(e.Run.Arena) || slices.ContainsFunc(e.Valid, func(s *result.Sample) bool {
 		return slices.ContainsFunc(s.Notes, func(r result.Reason) bool { return r.Code == NodesShareNote })
 	})
 }
@@ -133,9 +133,9 @@ func (f *Facts) Pace(step string) float64 {
 	return 0
 }
 
-// SharedMemory says whether all nodes of the arena share one machine and run no product's
+// SharesMemory says whether all nodes of the arena share one machine and run no product's
 // programs, so that memory says nothing about a contender.
-func SharedMemory(arena string) bool { return arena == "lab" || arena == "microvm" }
+func SharesMemory(arena string) bool { return arena == "lab" || arena == "microvm" }
 
 // Datagrams says whether the step's goodput must be read together with its loss, even if
 // the loss is unknown.

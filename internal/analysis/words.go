@@ -88,8 +88,8 @@ func AndList(words []string) string {
 // SortedKeys returns the keys of a map in order.
 func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// Changed returns a copy of the list with every element changed.
-func Changed[T any](list []T, change func(*T)) []T {
+// ChangeEach returns a copy of the list with every element changed.
+func ChangeEach[T any](list []T, change func(*T)) []T {
 	list = slices.Clone(list)
 	for i := range list {
 		change(&list[i])

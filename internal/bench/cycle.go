@@ -80,7 +80,7 @@ func (r *Runner) cycles(ctx context.Context, plan *result.Plan, step result.Step
 			clock.step()
 		}
 	}
-	throughout, others := inAllBlocks(plan, shuffled(up, plan.Seed, up[0].Round, step.ID))
+	throughout, others := inAllBlocks(plan, shuffle(up, plan.Seed, up[0].Round, step.ID))
 	kept, all := open(throughout), cycleCount{disturbed: map[int]string{}}
 	list := blocks(others, plan.Together-len(throughout))
 	for i, block := range list {
@@ -243,7 +243,7 @@ func cycleOrder(plan *result.Plan, turns []*slicedRun, round int, name string) [
 	for range int(math.Sqrt(float64(len(order)-len(bases)))) - 1 {
 		order = append(order, bases...)
 	}
-	return shuffled(order, plan.Seed, round, name)
+	return shuffle(order, plan.Seed, round, name)
 }
 
 // maxFaulty is the share of slices with a fault above which the sample has the fault.

@@ -44,7 +44,7 @@ func cpuFigures(s *result.Sample, client, server side, deduct deductions) error 
 		for mode, rate := range modes {
 			s.Metrics[name+"_"+mode] = rate
 		}
-		s.Metrics[name] = sd.busy(modes)
+		s.Metrics[name] = sd.busyTime(modes)
 		total += s.Metrics[name]
 		published += notIdle(modes) / 2 // the study's means are over two nodes
 		userAndSystem += userSystem(modes) / 2
@@ -57,16 +57,16 @@ func cpuFigures(s *result.Sample, client, server side, deduct deductions) error 
 	return nil
 }
 
-// sharedCPUFigures adds the CPU figures of a step whose two sides ran on the same
+// addSharedCPUFigures adds the CPU figures of a step whose two sides ran on the same
 // CPUs: the cost of both together by traffic, and the hypervisor's share, which
 // counts as the client's.
-func sharedCPUFigures(s *result.Sample, both side, deduct deductions) error {
+func addSharedCPUFigures(s *result.Sample, both side, deduct deductions) error {
 	modes, err := both.modes()
 	if err != nil {
 		return err
 	}
 	s.Metrics[result.CPUClientSteal] = modes["steal"]
-	perTraffic(s, both.busy(modes), deduct)
+	perTraffic(s, both.busyTime(modes), deduct)
 	return nil
 }
 
@@ -100,13 +100,13 @@ func (sd side) modes() (map[string]float64, error) {
 	return modes, nil
 }
 
-// busy returns the CPU-seconds per second in which the side's CPUs worked: elapsed time
+// busyTime returns the CPU-seconds per second in which the side's CPUs worked: elapsed time
 // less idle time, iowait, which is idle time too, and steal, which is time of other guests.
 // The sum of the other modes would be too low: the kernel counts them by ticks, which miss
 // most interrupts on an idle CPU. It reads a clock for idle time where the tick stops on an
 // idle CPU (NO_HZ; docs/dev/measurement.md). Where a CPU has no idle time in the window, e.g.
 // because it went offline, busy returns that sum.
-func (sd side) busy(modes map[string]float64) float64 {
+func (sd side) busyTime(modes map[string]float64) float64 {
 	cpus := sd.cpus
 	if len(cpus) == 0 {
 		cpus = sd.machine()

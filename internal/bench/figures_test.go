@@ -98,7 +98,7 @@ func TestCPUFigures(t *testing.T) {
 	t.Run("shared", func(t *testing.T) {
 		s := &result.Sample{Metrics: map[string]float64{"goodput": 10e9}}
 		both, _ := sides([]int{0, 1}, nil)
-		if err := sharedCPUFigures(s, both, deductions{}); err != nil {
+		if err := addSharedCPUFigures(s, both, deductions{}); err != nil {
 			t.Fatal(err)
 		}
 		near(t, s, "cpu_per_gbit", 0.16) // each CPU counted once

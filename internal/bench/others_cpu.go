@@ -64,8 +64,8 @@ func netNamespaces() map[int]string {
 	return all
 }
 
-// addedNamespaces returns the namespaces that are in after and not in before.
-func addedNamespaces(before, after map[int]string) map[string]bool {
+// listAddedNamespaces returns the namespaces that are in after and not in before.
+func listAddedNamespaces(before, after map[int]string) map[string]bool {
 	out := map[string]bool{}
 	for _, namespace := range after {
 		out[namespace] = true

@@ -47,7 +47,7 @@ func TestIdleCountsOutsideOfSlices(t *testing.T) {
 }
 
 func TestAddedSpaces(t *testing.T) {
-	got := addedNamespaces(map[int]string{1: "lab", 2: "a"}, map[int]string{1: "lab", 2: "a", 3: "lab", 4: "b", 5: "b", 6: "c"})
+	got := listAddedNamespaces(map[int]string{1: "lab", 2: "a"}, map[int]string{1: "lab", 2: "a", 3: "lab", 4: "b", 5: "b", 6: "c"})
 	if !maps.Equal(got, map[string]bool{"b": true, "c": true}) {
 		t.Errorf("%v, want b and c", got)
 	}

@@ -26,9 +26,9 @@ type Visit struct {
 func Visits(p *result.Plan) []Visit {
 	var visits []Visit
 	for round := 1; round <= p.Rounds; round++ {
-		order := shuffled(p.Contenders, p.Seed, round, "")
+		order := shuffle(p.Contenders, p.Seed, round, "")
 		for _, entry := range order {
-			steps := shuffled(p.Steps, p.Seed, round, entry.ID+"@"+entry.Underlay)
+			steps := shuffle(p.Steps, p.Seed, round, entry.ID+"@"+entry.Underlay)
 			steps = slices.DeleteFunc(steps, func(s result.Step) bool { return !p.Takes(entry.ID, s.ID) })
 			visits = append(visits, Visit{Round: round, Entry: entry, Steps: steps})
 		}
@@ -59,11 +59,11 @@ func stepsOf(p *result.Plan, visits []Visit) []result.Step {
 	case 1:
 		return visits[0].Steps
 	}
-	return shuffled(p.Steps, p.Seed, visits[0].Round, "")
+	return shuffle(p.Steps, p.Seed, visits[0].Round, "")
 }
 
-// shuffled returns a copy of list in an order drawn from seed, round and name.
-func shuffled[T any](list []T, seed uint64, round int, name string) []T {
+// shuffle returns a copy of list in an order drawn from seed, round and name.
+func shuffle[T any](list []T, seed uint64, round int, name string) []T {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
 	rng := rand.New(rand.NewPCG(seed, uint64(round)^h.Sum64()))

@@ -143,7 +143,7 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 		if len(visits) > 1 && before > 0 && inLab() {
 			s.memory = bare + max(0, sysmon.UsedMemory()-before)
 		}
-		s.namespaces = addedNamespaces(others, netNamespaces())
+		s.namespaces = listAddedNamespaces(others, netNamespaces())
 	}
 	for _, step := range stepsOf(plan, visits) {
 		if err := r.takeStep(ctx, plan, step, all, clock); err != nil {
@@ -208,7 +208,7 @@ func (r *Runner) takeStep(ctx context.Context, plan *result.Plan, step result.St
 	if begin := time.Now(); r.searches(step) {
 		defer func() { r.searched += time.Since(begin) }()
 	}
-	for _, s := range shuffled(up, plan.Seed, up[0].Round, step.ID) {
+	for _, s := range shuffle(up, plan.Seed, up[0].Round, step.ID) {
 		r.Progress(clock.now(s.where + ": " + step.ID))
 		sample := r.sample(s.Visit, step)
 		r.step(ctx, plan, s, sample, step)

@@ -203,7 +203,7 @@ func (r *Runner) figures(d *stepRun, windows map[string][]sysmon.Window, recordi
 	both := sides[0]
 	both.cpus = slices.Compact(slices.Sorted(slices.Values(slices.Concat(pair.Client.CPUs(), pair.Server.CPUs()))))
 	deduct.foreign = foreignOn(both.count(), both, s)
-	return both.count(), sharedCPUFigures(s, both, deduct)
+	return both.count(), addSharedCPUFigures(s, both, deduct)
 }
 
 // foreignOn returns the CPU time (CPU-seconds per second) of processes that are not the

@@ -148,7 +148,7 @@ func places(values []float64, lower bool) []float64 {
 func differences(r *analysis.Report, s Study) []analysis.Difference {
 	env, settings := r.Run.Environment, r.Plan.Settings
 	ours := map[string]string{"kernel": env["kernel.release"], "mtu": settings["mtu"]}
-	if shared := analysis.SharedMemory(r.Run.Arena); shared {
+	if shared := analysis.SharesMemory(r.Run.Arena); shared {
 		ours["nodes"] = "network namespaces of one machine"
 		ours["card"] = strings.TrimSpace(fmt.Sprintf("none: virtual links, --offload %s, line rate %s", cmp.Or(settings["offload"], "host"), cmp.Or(settings["line-rate"], "unlimited")))
 		ours["policy"] = "the datapath of each product from the kernel's pieces; no agents"

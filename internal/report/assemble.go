@@ -79,7 +79,7 @@ func Analyse(rec *result.Record, opt analysis.Options) *analysis.Report {
 		Baseline:    run.Baseline,
 		Results:     e.Results,
 		Findings:    findings.Of(e),
-		Wanted:      e.Wanted(),
+		Wanted:      e.AdviseRounds(),
 		Spreads:     e.Spreads(),
 		Unsupported: append([]result.Unsupported{}, run.Unsupported...),
 		Contenders:  run.Contenders,

@@ -28,7 +28,7 @@ func (v *sheet) efficiencyCharts(g *layout.Group, colors map[string]int) []chart
 				continue
 			}
 			row := layout.CostCells(e)
-			if analysis.SharedMemory(v.Run.Arena) {
+			if analysis.SharesMemory(v.Run.Arena) {
 				row[4] = unit.Missing
 			}
 			c.Table.add(colors[contender.ID], row...)

@@ -18,7 +18,7 @@ func (v *sheet) resourceCharts(g *layout.Group, s result.Step, colors map[string
 		out = append(out, *c)
 	}
 	for _, metric := range result.ColumnsWhere(func(m result.Metric) bool { return m.Unit == "bytes" }) {
-		if analysis.SharedMemory(v.Run.Arena) {
+		if analysis.SharesMemory(v.Run.Arena) {
 			continue // the whole machine's memory, whichever contender runs
 		}
 		if c, ok := g.Has(s.ID, metric); ok {

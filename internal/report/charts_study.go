@@ -78,7 +78,7 @@ func (v *sheet) overRates(p *analysis.Picture, colors map[string]int) *chart {
 // fewer than two contenders, or if the nodes shared one machine's memory.
 func (v *sheet) costAgainstMemory(g *layout.Group, s result.Step, colors map[string]int) *chart {
 	cost, ok := g.Has(s.ID, v.cost(g, s.ID))
-	if !ok || analysis.SharedMemory(v.Run.Arena) {
+	if !ok || analysis.SharesMemory(v.Run.Arena) {
 		return nil
 	}
 	memory, _ := result.LookupMetric(result.MemoryOverhead)

@@ -17,7 +17,7 @@ const maxFlips = 1 << 12
 // pair counts as not apart, because Untestable <= alpha is false.
 var Untestable = math.NaN()
 
-// Apart tests every pair of series for a difference and returns the p values, adjusted
+// ComparePairs tests every pair of series for a difference and returns the p values, adjusted
 // for all pairs: p[i][j] belongs to series i and j, and is 1 on the diagonal. A series
 // holds one value for each round, NaN where the round has none. A caller that takes
 // pairs with p <= alpha for different makes any false claim with a chance of at most
@@ -39,8 +39,8 @@ var Untestable = math.NaN()
 //
 // A pair with fewer common rounds than any p up to alpha takes (6 for 5 %) is
 // Untestable and does not count in the adjustment (Tarone 1990).
-func Apart(series [][]float64, alpha, inflation float64) (p [][]float64) {
-	pairs := testablePairs(scaled(series), alpha, inflation)
+func ComparePairs(series [][]float64, alpha, inflation float64) (p [][]float64) {
+	pairs := testablePairs(takeLogs(series), alpha, inflation)
 	p = make([][]float64, len(series))
 	for i := range p {
 		p[i] = slices.Repeat([]float64{Untestable}, len(series))
@@ -122,8 +122,8 @@ func testablePairs(series [][]float64, alpha, inflation float64) []pair {
 	return pairs
 }
 
-// scaled returns the logarithms of all values if all are positive, else the values.
-func scaled(series [][]float64) [][]float64 {
+// takeLogs returns the logarithms of all values if all are positive, else the values.
+func takeLogs(series [][]float64) [][]float64 {
 	logs := make([][]float64, len(series))
 	for i, values := range series {
 		logs[i] = make([]float64, len(values))
@@ -178,7 +178,7 @@ func Groups(n int, apart func(i, j int) bool) [][]int {
 				}
 				next = append(next, without(group, i), without(group, j))
 			}
-			groups = absorbed(next)
+			groups = dropContained(next)
 		}
 	}
 	slices.SortFunc(groups, slices.Compare)
@@ -190,8 +190,8 @@ func without(group []int, member int) []int {
 	return slices.Concat(group[:at], group[at+1:])
 }
 
-// absorbed returns the groups that no other group contains.
-func absorbed(groups [][]int) [][]int {
+// dropContained returns the groups that no other group contains.
+func dropContained(groups [][]int) [][]int {
 	var kept [][]int
 	for k, group := range groups {
 		within := func(other int) bool {

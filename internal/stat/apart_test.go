@@ -58,7 +58,7 @@ func TestApartFalseAlarms(t *testing.T) {
 				} {
 					r, alarms := random(uint64(contenders*rounds)), 0
 					for range trials {
-						p := Apart(simulatedRounds(r, noise, rounds, c.shift, c.spread), alpha, 1)
+						p := ComparePairs(simulatedRounds(r, noise, rounds, c.shift, c.spread), alpha, 1)
 						alarm := false
 						for i := range p {
 							for j := range p {
@@ -93,7 +93,7 @@ func TestApartPower(t *testing.T) {
 		shift[0] = tt.shift
 		r, found := random(uint64(tt.contenders+tt.rounds)), 0
 		for range trials {
-			if p := Apart(simulatedRounds(r, noises["normal"], tt.rounds, shift, ones(tt.contenders)), alpha, 1); p[0][1] <= alpha {
+			if p := ComparePairs(simulatedRounds(r, noises["normal"], tt.rounds, shift, ones(tt.contenders)), alpha, 1); p[0][1] <= alpha {
 				found++
 			}
 		}
@@ -112,7 +112,7 @@ func TestApart(t *testing.T) {
 		{3, none, 3, none, 3, 3, 3}, // thirty times slower, in five rounds
 		{0.9, 1, 0.8, none, 0.9, 0.95, 0.85},
 	}
-	p := Apart(series, 0.05, 1)
+	p := ComparePairs(series, 0.05, 1)
 	var got []string
 	for i := range p {
 		for j := i + 1; j < len(p); j++ {
@@ -128,13 +128,13 @@ func TestApart(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if p := Apart([][]float64{{1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1}}, 0.05, 1); p[0][1] != 1 {
+	if p := ComparePairs([][]float64{{1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1}}, 0.05, 1); p[0][1] != 1 {
 		t.Errorf("equal series: p %v", p[0][1])
 	}
-	if p := Apart([][]float64{{0, 0, 0, 0, 0, 0}, {1, 2, 1, 1, 2, 1}}, 0.05, 1); p[0][1] != 1.0/32 {
+	if p := ComparePairs([][]float64{{0, 0, 0, 0, 0, 0}, {1, 2, 1, 1, 2, 1}}, 0.05, 1); p[0][1] != 1.0/32 {
 		t.Errorf("zeros: p %v", p[0][1])
 	}
-	if p := Apart(nil, 0.05, 1); len(p) != 0 {
+	if p := ComparePairs(nil, 0.05, 1); len(p) != 0 {
 		t.Errorf("none: %v", p)
 	}
 }

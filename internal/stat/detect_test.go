@@ -76,7 +76,7 @@ func TestDetectableApart(t *testing.T) {
 					series[i] = append(series[i], math.Exp(0.02*v))
 				}
 			}
-			if Apart(series, DetectAlpha, 1)[0][tt.series-1] <= DetectAlpha {
+			if ComparePairs(series, DetectAlpha, 1)[0][tt.series-1] <= DetectAlpha {
 				found++
 			}
 		}

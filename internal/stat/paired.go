@@ -78,8 +78,8 @@ func signedSums(ranks []int) []float64 {
 	return ways
 }
 
-// LeastSignedRank is the smallest p that n ratios can give: 2^(1-n).
-func LeastSignedRank(n int) float64 { return math.Ldexp(1, 1-max(n, 1)) }
+// MinSignedRank is the smallest p that n ratios can give: 2^(1-n).
+func MinSignedRank(n int) float64 { return math.Ldexp(1, 1-max(n, 1)) }
 
 // PairedShift returns by how much paired ratios differ from 1. The estimate is that of
 // Hodges and Lehmann: the median of the geometric means of every two ratios and of each
@@ -125,7 +125,7 @@ func ComparePaired(ratios []float64, confidence, inflation float64) (s Shift, p 
 			nearer[i] /= toward
 		}
 	}
-	return s.Widened(inflation), SignedRank(nearer)
+	return s.Widen(inflation), SignedRank(nearer)
 }
 
 // outermostWalsh returns the largest k for which the k-th smallest and the k-th largest

@@ -60,7 +60,7 @@ const tailCaution = 10
 // fewer than 6 for 95 %.
 func QuantileInterval(rounds []Requests, level, confidence float64) (low, high float64, ok bool) {
 	alpha := 1 - confidence
-	if LeastSignedRank(len(rounds)) > alpha {
+	if MinSignedRank(len(rounds)) > alpha {
 		return 0, 0, false
 	}
 	flips, excess := signFlips(len(rounds)), make([]float64, len(rounds))
@@ -79,7 +79,7 @@ func QuantileInterval(rounds []Requests, level, confidence float64) (low, high f
 	}
 	upper := alpha
 	if level > 0.5 {
-		upper = max(alpha/tailCaution, LeastSignedRank(len(rounds)))
+		upper = max(alpha/tailCaution, MinSignedRank(len(rounds)))
 	}
 	high, ok = edge(middle, 1, rejectedAt(upper))
 	return math.Exp(low), math.Exp(high), ok
@@ -107,7 +107,7 @@ func QuantileRatio(values, base []Requests, level, confidence, inflation float64
 		return flipP(differences, flips)
 	}
 	p = pOf(middle * (1 - 1/inflation))
-	if alpha := 1 - confidence; LeastSignedRank(len(values)) <= alpha {
+	if alpha := 1 - confidence; MinSignedRank(len(values)) <= alpha {
 		rejected := func(logRatio float64) bool { return pOf(logRatio) <= alpha }
 		low, bounded := edge(middle, -1, rejected)
 		high, both := edge(middle, 1, rejected)
@@ -115,7 +115,7 @@ func QuantileRatio(values, base []Requests, level, confidence, inflation float64
 			s.Low, s.High = math.Exp(low), math.Exp(high)
 		}
 	}
-	return s.Widened(inflation), p
+	return s.Widen(inflation), p
 }
 
 // edge searches from middle upwards (direction 1) or downwards (-1) for the place where

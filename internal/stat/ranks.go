@@ -67,11 +67,11 @@ func (t *RankTest) sums(ranks []int, n int, tied bool) []float64 {
 	return t.untied[key]
 }
 
-// Apart tests every pair of independent samples for a difference. It returns p values in
+// ComparePairs tests every pair of independent samples for a difference. It returns p values in
 // the form of the function Apart. Holm's method adjusts them for the pairs that have
 // enough values for a p up to alpha after the adjustment (Tarone 1990). The p of the other
 // pairs is Untestable.
-func (t *RankTest) Apart(samples [][]float64, alpha float64) (p [][]float64) {
+func (t *RankTest) ComparePairs(samples [][]float64, alpha float64) (p [][]float64) {
 	p = make([][]float64, len(samples))
 	var pairs [][2]int
 	var least, raw []float64
@@ -79,7 +79,7 @@ func (t *RankTest) Apart(samples [][]float64, alpha float64) (p [][]float64) {
 		p[i] = slices.Repeat([]float64{Untestable}, len(samples))
 		p[i][i] = 1
 		for j := i + 1; j < len(samples); j++ {
-			pairs, least = append(pairs, [2]int{i, j}), append(least, LeastMannWhitney(len(samples[i]), len(samples[j])))
+			pairs, least = append(pairs, [2]int{i, j}), append(least, MinMannWhitney(len(samples[i]), len(samples[j])))
 		}
 	}
 	tested := testable(least, alpha)
@@ -109,8 +109,8 @@ func testable(least []float64, alpha float64) []int {
 	}
 }
 
-// LeastMannWhitney returns the smallest p that na values against nb values can give.
-func LeastMannWhitney(na, nb int) float64 {
+// MinMannWhitney returns the smallest p that na values against nb values can give.
+func MinMannWhitney(na, nb int) float64 {
 	ways := 1.0 // to choose na of na+nb
 	for i := 1; i <= na; i++ {
 		ways *= float64(nb+i) / float64(i)

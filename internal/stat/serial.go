@@ -75,7 +75,7 @@ func Serially(tables [][][]float64) Serial {
 // round, scaled to a mean square of 1, so that no series decides the test alone.
 func residuals(table [][]float64) [][]float64 {
 	var whole [][]float64
-	for _, s := range scaled(table) {
+	for _, s := range takeLogs(table) {
 		if !slices.ContainsFunc(s, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 			whole = append(whole, slices.Clone(s))
 		}

@@ -88,7 +88,7 @@ func TestInflation(t *testing.T) {
 	for _, ratio := range ratios {
 		series[0], series[1] = append(series[0], 1), append(series[1], ratio)
 	}
-	if few, many := Apart(series, 0.05, 1)[0][1], Apart(series, 0.05, 9)[0][1]; few > 0.05 || many <= 0.05 {
+	if few, many := ComparePairs(series, 0.05, 1)[0][1], ComparePairs(series, 0.05, 9)[0][1]; few > 0.05 || many <= 0.05 {
 		t.Errorf("p of a difference is %v, and %v where noise may be nine times that of the mean", few, many)
 	}
 }

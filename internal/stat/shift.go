@@ -22,9 +22,9 @@ type Shift struct {
 // Bounded says whether there is an interval.
 func (s Shift) Bounded() bool { return !math.IsNaN(s.Low) }
 
-// Widened returns the shift with a wider interval: the distance of both ends from the
+// Widen returns the shift with a wider interval: the distance of both ends from the
 // ratio, as logarithms, is multiplied by the factor.
-func (s Shift) Widened(by float64) Shift {
+func (s Shift) Widen(by float64) Shift {
 	if s.Ratio > 0 && by > 1 {
 		s.Low, s.High = s.Ratio*math.Pow(s.Low/s.Ratio, by), s.Ratio*math.Pow(s.High/s.Ratio, by)
 	}

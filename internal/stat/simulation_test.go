@@ -156,7 +156,7 @@ func simulateCell(r *rand.Rand, noise, contenders, rounds, runs int, tail float6
 		series, hour := shapedRun(r, noise, contenders, rounds, 0)
 		serial, now := Serially([][][]float64{series}), ofHour(r, noise, hour)
 		widen := serial.Inflation()
-		if slices.ContainsFunc(Apart(series, 0.05, widen), func(row []float64) bool {
+		if slices.ContainsFunc(ComparePairs(series, 0.05, widen), func(row []float64) bool {
 			return slices.ContainsFunc(row, func(p float64) bool { return p <= 0.05 })
 		}) {
 			got.falseGroups++
@@ -310,7 +310,7 @@ func powerTable(t *testing.T, w *strings.Builder, runs int) {
 			for round := range series[contenders-1] {
 				series[contenders-1][round] *= math.Exp(0.05 * better(serial.DetectableBy()))
 			}
-			if Apart(series, 0.05, serial.Inflation())[0][contenders-1] <= 0.05 {
+			if ComparePairs(series, 0.05, serial.Inflation())[0][contenders-1] <= 0.05 {
 				n++
 			}
 		}

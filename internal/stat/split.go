@@ -98,7 +98,7 @@ func (t *SplitTest) shares(of simulation) []float64 {
 		if t.null == nil {
 			t.null = map[simulation][]float64{}
 		}
-		t.null[of] = simulated(of.values, of.draws, func(values []float64) float64 {
+		t.null[of] = drawSimulated(of.values, of.draws, func(values []float64) float64 {
 			slices.Sort(values)
 			_, share := bestSplit(values)
 			return share
@@ -107,9 +107,9 @@ func (t *SplitTest) shares(of simulation) []float64 {
 	return t.null[of]
 }
 
-// simulated draws n standard normal values, with a fixed seed, and computes their
+// drawSimulated draws n standard normal values, with a fixed seed, and computes their
 // statistic, draws times. It returns the statistics in ascending order.
-func simulated(n, draws int, statistic func(values []float64) float64) []float64 {
+func drawSimulated(n, draws int, statistic func(values []float64) float64) []float64 {
 	r := rand.New(rand.NewPCG(uint64(n), 0))
 	values := make([]float64, n)
 	drawn := make([]float64, draws)

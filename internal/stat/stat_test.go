@@ -180,7 +180,7 @@ func TestMannWhitneyApproximation(t *testing.T) {
 
 func TestLeastMannWhitney(t *testing.T) {
 	for n, want := range map[int]float64{1: 1, 3: 0.1, 4: 2.0 / 70, 6: 2.0 / 924} {
-		if got := LeastMannWhitney(n, n); !near(got, want) {
+		if got := MinMannWhitney(n, n); !near(got, want) {
 			t.Errorf("LeastMannWhitney(%d, %d) = %v, want %v", n, n, got, want)
 		}
 	}

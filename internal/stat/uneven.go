@@ -2,12 +2,12 @@ package stat
 
 import "math"
 
-// Uneven tests whether an event that happened counts[i] times in tries[i] tries had the
+// CompareCounts tests whether an event that happened counts[i] times in tries[i] tries had the
 // same chance for every i. p is exact: of all ways to distribute the same number of events
 // over the tries, the share of ways whose Pearson statistic is at least as large. least is
 // the smallest p that any such way gives. If there are too many ways to go through, p is
 // that of the chi-squared distribution, and least is 0.
-func Uneven(counts, tries []int) (p, least float64) {
+func CompareCounts(counts, tries []int) (p, least float64) {
 	total, all, multiple := 0, 0, 1
 	for i, n := range tries {
 		total, all = total+counts[i], all+n
@@ -19,7 +19,7 @@ func Uneven(counts, tries []int) (p, least float64) {
 		return 1, 1
 	}
 	if multiple == maxMultiple {
-		return unevenApproximately(counts, tries, float64(total)/float64(all)), 0
+		return compareCountsApproximately(counts, tries, float64(total)/float64(all)), 0
 	}
 	// For given totals, Pearson's statistic grows with the sum of counts²/tries, which is a
 	// whole number times 1/multiple.
@@ -38,7 +38,7 @@ func Uneven(counts, tries []int) (p, least float64) {
 		next := make(map[state]float64, len(ways)*2)
 		for s, w := range ways {
 			if work += min(n, total-s.happened); work > maxWays || n > maxTries {
-				return unevenApproximately(counts, tries, float64(total)/float64(all)), 0
+				return compareCountsApproximately(counts, tries, float64(total)/float64(all)), 0
 			}
 			for k := 0; k <= min(n, total-s.happened); k++ {
 				next[state{s.happened + k, s.squares + k*k*(multiple/n)}] += w * choices[k]
@@ -68,9 +68,9 @@ const (
 	maxMultiple = 1 << 30
 )
 
-// unevenApproximately returns the p of Uneven by Pearson's statistic, in the approximation
+// compareCountsApproximately returns the p of Uneven by Pearson's statistic, in the approximation
 // of the chi-squared distribution by Wilson and Hilferty (1931).
-func unevenApproximately(counts, tries []int, chance float64) float64 {
+func compareCountsApproximately(counts, tries []int, chance float64) float64 {
 	statistic, freedom := 0.0, -1.0
 	for i, n := range tries {
 		if n == 0 {

@@ -21,7 +21,7 @@ func TestUneven(t *testing.T) {
 		{"nobody tried", []int{0, 0}, []int{0, 0}, 1, 1},
 		{"unlike numbers of tries", []int{1, 0}, []int{1, 9}, 0.1, 0.1},
 	} {
-		p, least := Uneven(tt.counts, tt.of)
+		p, least := CompareCounts(tt.counts, tt.of)
 		if math.Abs(p-tt.p) > 1e-12 || math.Abs(least-tt.least) > 1e-12 {
 			t.Errorf("%s: p %v, least %v, want %v and %v", tt.name, p, least, tt.p, tt.least)
 		}
@@ -50,7 +50,7 @@ func TestUnevenOfMany(t *testing.T) {
 		{"twenty of 900", slices.Repeat([]int{300, 330}, 10), slices.Repeat([]int{900}, 20), 0.285, 0.01},
 		{"tries without a common multiple", counts, primes, 1, 0.001},
 	} {
-		if p, least := Uneven(tt.counts, tt.of); math.Abs(p-tt.p) > tt.within || least != 0 {
+		if p, least := CompareCounts(tt.counts, tt.of); math.Abs(p-tt.p) > tt.within || least != 0 {
 			t.Errorf("%s: p %v, least %v, want %v within %v, and 0", tt.name, p, least, tt.p, tt.within)
 		}
 	}

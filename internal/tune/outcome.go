@@ -128,7 +128,7 @@ func MinRounds(comparisons int) int {
 		return 0
 	}
 	rounds := 1
-	for stat.LeastSignedRank(rounds)*float64(comparisons) > alpha {
+	for stat.MinSignedRank(rounds)*float64(comparisons) > alpha {
 		rounds++
 	}
 	return rounds

@@ -159,7 +159,7 @@ func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 	}
 	p.judge()
 	c := &Comparison{
-		Schema: Schema, Old: comparedRun(old), New: comparedRun(now),
+		Schema: Schema, Old: describeRun(old), New: describeRun(now),
 		VsBaseline: opt.VsBaseline, Confidence: opt.Confidence, FailOn: opt.FailOn,
 		Changes: p.changes, Missing: p.missing,
 	}
@@ -169,7 +169,7 @@ func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 		c.Notes = append(c.Notes, fmt.Sprintf("%d old and %d new runs: each counts once, with its figure, so that what differs between runs of one kind is part of the intervals; two sides of 4 runs give the first of 95 %%",
 			1+len(opt.RepeatsOld), 1+len(opt.RepeatsNew)))
 	}
-	if expected, inside := c.expected(); expected > 0 {
+	if expected, inside := c.countExpected(); expected > 0 {
 		c.Notes = append(c.Notes, fmt.Sprintf("%d of %s lie where another old run's would be, by the spread of the old runs", inside, unit.Plural(expected, "new figure")))
 	}
 	c.Differences, c.Faults = []Difference{}, p.faults()
@@ -203,9 +203,9 @@ func Runs(old, now *result.Record, opt Options) (*Comparison, error) {
 	return c, nil
 }
 
-// expected counts the changes for which a further old run can be predicted, and those whose
+// countExpected counts the changes for which a further old run can be predicted, and those whose
 // new figure lies in that interval.
-func (c *Comparison) expected() (all, inside int) {
+func (c *Comparison) countExpected() (all, inside int) {
 	for _, change := range c.Changes {
 		if e := change.Expected; e != nil {
 			all++
@@ -217,8 +217,8 @@ func (c *Comparison) expected() (all, inside int) {
 	return all, inside
 }
 
-func comparedRun(rec *result.Record) Run {
-	r := analysis.Ended(&rec.Run, rec.Samples)
+func describeRun(rec *result.Record) Run {
+	r := analysis.WithRoundsTaken(&rec.Run, rec.Samples)
 	return Run{
 		ID: r.ID, Started: r.Started, Suite: r.Plan.Suite, Arena: r.Arena, Emulated: r.Environment.Emulated(), Rounds: r.Plan.Rounds, Baseline: r.Baseline, Tool: r.Tool.Version,
 	}
@@ -377,7 +377,7 @@ func (p *pairing) notes(unable, enough int) []string {
 func (p *pairing) disturbanceNotes() (notes []string) {
 	for _, from := range []string{"old", "new"} {
 		for i, e := range p.runsOf(from) {
-			if codes := disturbed(e); len(codes) > 0 {
+			if codes := listDisturbances(e); len(codes) > 0 {
 				notes = append(notes, fmt.Sprintf("the machine was not at rest in %s (%s; its report tells more): what it did there can look like a change", p.runName(from, i), analysis.AndList(codes)))
 			}
 		}
@@ -440,8 +440,8 @@ func faultTexts(e *analysis.Evidence) []string {
 // may have caused a change.
 var disturbances = []string{"clock_step", "unsteady_rounds", "machine_busy"}
 
-// disturbed returns the codes of the disturbances that the run has.
-func disturbed(e *analysis.Evidence) []string {
+// listDisturbances returns the codes of the disturbances that the run has.
+func listDisturbances(e *analysis.Evidence) []string {
 	var codes []string
 	for _, f := range findings.Each(e, disturbances...) {
 		if f.Severity != analysis.Info && !slices.Contains(codes, f.Code) {
@@ -453,7 +453,7 @@ func disturbed(e *analysis.Evidence) []string {
 
 // weakness returns Comparison.Unable and Comparison.Enough.
 func (p *pairing) weakness() (unable, enough int) {
-	least, alpha := stat.LeastMannWhitney, 1-p.opt.Confidence
+	least, alpha := stat.MinMannWhitney, 1-p.opt.Confidence
 	if p.opt.FailOn != nil {
 		least = minExceeds
 	}
@@ -482,8 +482,8 @@ func exceeds(old, now []float64, limit float64, better string) float64 {
 	}
 	// Half of the two-sided p. With ties the other tail can be empty, so the p must not
 	// fall below that of a single order of the values.
-	return max(stat.MannWhitney(scaled, now), stat.LeastMannWhitney(len(old), len(now))) / 2
+	return max(stat.MannWhitney(scaled, now), stat.MinMannWhitney(len(old), len(now))) / 2
 }
 
 // minExceeds returns the smallest p that exceeds can give.
-func minExceeds(old, now int) float64 { return stat.LeastMannWhitney(old, now) / 2 }
+func minExceeds(old, now int) float64 { return stat.MinMannWhitney(old, now) / 2 }

@@ -137,9 +137,9 @@ func (p *pairing) wants(step, metric string, has func(step, metric string) bool)
 func (p *pairing) figures(e *analysis.Evidence) (all []figure) {
 	for _, at := range e.Keys {
 		s, contenders := p.spotOf(at), e.Figures[at]
-		ranked := e.Ranked(at, contenders)
+		ranked := e.SelectRankable(at, contenders)
 		named := slices.Contains(p.opt.Metrics, at.Metric)
-		for _, contender := range e.Ordered(contenders) {
+		for _, contender := range e.OrderContenders(contenders) {
 			if len(p.opt.Contenders) > 0 && !slices.Contains(p.opt.Contenders, contender) {
 				continue
 			}

@@ -29,9 +29,9 @@ import (
 // unseen is the word of a case whose claim could be neither proven nor refuted.
 const unseen = "unseen"
 
-// failed returns a finding for each check and contender with failed cases, if want is true
+// findFailedCases returns a finding for each check and contender with failed cases, if want is true
 // for the check. word makes its text.
-func failed(e *evidence, want func(c analysis.CheckResult) bool, word func(c analysis.CheckResult, cases string) string) []analysis.Finding {
+func findFailedCases(e *evidence, want func(c analysis.CheckResult) bool, word func(c analysis.CheckResult, cases string) string) []analysis.Finding {
 	type at struct{ check, contender string }
 	var order []at
 	cases := map[at][]string{}
@@ -60,7 +60,7 @@ func failed(e *evidence, want func(c analysis.CheckResult) bool, word func(c ana
 // policyNotEnforced finds policies that were not enforced. The severity depends on the
 // catalogue: error if it promises policies, info if it promises none, else a warning.
 func policyNotEnforced(e *evidence) []analysis.Finding {
-	list := failed(e, func(c analysis.CheckResult) bool { return c.Check == "policy" },
+	list := findFailedCases(e, func(c analysis.CheckResult) bool { return c.Check == "policy" },
 		func(_ analysis.CheckResult, cases string) string { return "NetworkPolicy was not enforced: " + cases })
 	for i := range list {
 		f := &list[i]
@@ -120,14 +120,14 @@ func promises(e *evidence, contender string, needs ...string) (promised, known b
 }
 
 func plainOnTheWire(e *evidence) []analysis.Finding {
-	return failed(e, func(c analysis.CheckResult) bool { return c.Check == "encryption" && c.Word != unseen },
+	return findFailedCases(e, func(c analysis.CheckResult) bool { return c.Check == "encryption" && c.Word != unseen },
 		func(_ analysis.CheckResult, cases string) string {
 			return "the pods' traffic was seen plain between nodes, though encryption is promised or others are encrypted: " + cases
 		})
 }
 
 func checkFailed(e *evidence) []analysis.Finding {
-	return failed(e, func(c analysis.CheckResult) bool {
+	return findFailedCases(e, func(c analysis.CheckResult) bool {
 		return c.Check != "policy" && c.Check != "encryption" || c.Word == unseen
 	},
 		func(c analysis.CheckResult, cases string) string {

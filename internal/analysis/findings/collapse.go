@@ -39,7 +39,7 @@ func collapsedSteps(e *evidence) []analysis.Finding {
 		if !(base > 0) {
 			continue
 		}
-		names := e.Ordered(e.Figures[at])
+		names := e.OrderContenders(e.Figures[at])
 		for _, entry := range e.Run.Plan.Contenders {
 			if !slices.Contains(names, entry.ID) && entry.Underlay == at.Underlay {
 				names = append(names, entry.ID)
@@ -166,13 +166,13 @@ func retransmitStorm(e *evidence) []analysis.Finding {
 		case base < sameLoss*share:
 			text += fmt.Sprintf("; %s between the same nodes %s: only pods lose, on a node's forwarding path (rules, queues, offload, MTU)", e.Run.Baseline, unit.FormatPercent(base))
 		}
-		list = append(list, analysis.Finding{Contender: at.Contender, Step: at.Step, Text: e.GroupPrefix(at.ComparableSet) + text + e.between()})
+		list = append(list, analysis.Finding{Contender: at.Contender, Step: at.Step, Text: e.GroupPrefix(at.ComparableSet) + text + e.describeNodes()})
 	}
 	return list
 }
 
-// between names the nodes of the run; "" if they are not known.
-func (e *evidence) between() string {
+// describeNodes names the nodes of the run; "" if they are not known.
+func (e *evidence) describeNodes() string {
 	if client, server := e.NodeOf("client"), e.NodeOf("server"); client != "client" && server != "server" {
 		return fmt.Sprintf(" (from %s to %s)", client, server)
 	}

@@ -62,7 +62,7 @@ func drift(e *evidence) []analysis.Finding {
 		if !isHeadline(e, at) {
 			continue
 		}
-		index := pooled(e.Figures[at])
+		index := poolRounds(e.Figures[at])
 		d := stat.Trend(index)
 		tests = append(tests, tested{at, d, d.Slope * float64(len(index)-1), len(index)})
 		p, least = append(p, d.P), append(least, stat.MinTrend(len(index)))
@@ -78,9 +78,9 @@ func drift(e *evidence) []analysis.Finding {
 	return list
 }
 
-// pooled divides each contender's values by the contender's median, and returns the median
+// poolRounds divides each contender's values by the contender's median, and returns the median
 // over contenders for every round in which most contenders have a value.
-func pooled(contenders map[string]analysis.Series) []float64 {
+func poolRounds(contenders map[string]analysis.Series) []float64 {
 	byRound := map[int][]float64{}
 	for _, s := range contenders {
 		median := stat.Median(s.Values())
@@ -267,7 +267,7 @@ func goodputLimited(e *evidence, least int, near func(contender, step string) fl
 			continue
 		}
 		var full []string
-		for _, c := range e.Ordered(e.Figures[at]) {
+		for _, c := range e.OrderContenders(e.Figures[at]) {
 			if stat.Median(e.Figures[at][c].Values()) >= near(c, at.Step) {
 				full = append(full, c)
 			}

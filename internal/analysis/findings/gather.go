@@ -53,7 +53,7 @@ func gather(e *analysis.Evidence, all []analysis.Finding) []analysis.Finding {
 		for _, f := range found {
 			explained[k] = max(explained[k], size.of(f))
 		}
-		list = append(list, joined(found))
+		list = append(list, joinFindings(found))
 	}
 	slices.SortStableFunc(list, func(a, b analysis.Finding) int {
 		return cmp.Or(cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)),
@@ -73,8 +73,8 @@ func withoutConsequences(all []analysis.Finding) []analysis.Finding {
 	})
 }
 
-// joined makes one finding of several of a kind.
-func joined(found []analysis.Finding) analysis.Finding {
+// joinFindings makes one finding of several of a kind.
+func joinFindings(found []analysis.Finding) analysis.Finding {
 	f := found[0]
 	if len(found) == 1 {
 		return withPlaces(f, found)

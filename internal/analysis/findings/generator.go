@@ -50,7 +50,7 @@ func generatorLate(e *evidence) []analysis.Finding {
 func lag(e *evidence, lags, latencies analysis.FigureKey, at string) string {
 	var late []string
 	worst, share := 0.0, 0.0
-	for _, c := range e.Ordered(e.Figures[lags]) {
+	for _, c := range e.OrderContenders(e.Figures[lags]) {
 		lag, latency := e.Headline(lags, c), e.Headline(latencies, c)
 		if !(latency > 0) || lag/latency < maxLag {
 			continue

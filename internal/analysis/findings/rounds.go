@@ -86,7 +86,7 @@ func bimodalRounds(e *evidence) []analysis.Finding {
 		if !at.Row().Has(result.Steady) {
 			continue
 		}
-		for _, c := range e.Ordered(e.Figures[at]) {
+		for _, c := range e.OrderContenders(e.Figures[at]) {
 			values := logs(e.Figures[at][c].Values())
 			s := e.Splits.Split(values)
 			tests, p, least = append(tests, splitFigure{at, c, s}), append(p, s.P), append(least, stat.MinSplit(len(values)))
@@ -164,7 +164,7 @@ func scatteredRounds(e *evidence) []analysis.Finding {
 		metric, _ := result.LookupMetric(at.Metric)
 		var parts []string
 		rounds := 0
-		for _, c := range e.Ordered(e.Figures[at]) {
+		for _, c := range e.OrderContenders(e.Figures[at]) {
 			values := e.Figures[at][c].Values()
 			if c == e.Run.Baseline || len(values) < 2 || len(values) >= splitRounds || e.Lossy(at, c) {
 				continue
@@ -244,12 +244,12 @@ func coarseResolution(e *evidence) []analysis.Finding {
 	if len(coarse) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("differences of a typical contender to %s that these rounds would miss in one of five runs: up to %s", e.Run.Baseline, shortened(coarse))
-	if w := e.Wanted(); w != nil {
+	text := fmt.Sprintf("differences of a typical contender to %s that these rounds would miss in one of five runs: up to %s", e.Run.Baseline, joinShort(coarse))
+	if w := e.AdviseRounds(); w != nil {
 		text += "; " + w.Text()
 	}
 	return []analysis.Finding{{Severity: analysis.Info, Text: text}}
 }
 
-// shortened joins at most maxListed parts, and says how many more there are.
-func shortened(parts []string) string { return strings.Join(text.Shorten(parts, maxListed), "; ") }
+// joinShort joins at most maxListed parts, and says how many more there are.
+func joinShort(parts []string) string { return strings.Join(text.Shorten(parts, maxListed), "; ") }

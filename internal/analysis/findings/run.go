@@ -94,7 +94,7 @@ func zeroBaseline(e *evidence) []analysis.Finding {
 			}
 		}
 		if len(parts) > 0 {
-			list = append(list, analysis.Finding{Severity: analysis.Info, Contender: e.Run.Baseline, Text: e.GroupPrefix(g) + "zero, so that there are no ratios to it: " + shortened(parts)})
+			list = append(list, analysis.Finding{Severity: analysis.Info, Contender: e.Run.Baseline, Text: e.GroupPrefix(g) + "zero, so that there are no ratios to it: " + joinShort(parts)})
 		}
 	}
 	return list
@@ -122,7 +122,7 @@ func tooFewRounds(e *evidence) []analysis.Finding {
 	ranks := analysis.RoundsForRanks(contenders, e.Unpaired(), e.Opt.Alpha)
 	confidence := unit.FormatPercent(e.Opt.Confidence)
 	rounds, wanted := e.Rounds(), max(needs, ranks)
-	if w := e.Wanted(); w != nil {
+	if w := e.AdviseRounds(); w != nil {
 		wanted = w.Rounds
 	}
 	switch {
@@ -131,7 +131,7 @@ func tooFewRounds(e *evidence) []analysis.Finding {
 	case rounds < needs:
 		return []analysis.Finding{{Text: fmt.Sprintf("%s: an interval at %s needs %d; run %d", unit.Plural(rounds, "round"), confidence, needs, wanted)}}
 	case len(short) > 0:
-		return []analysis.Finding{{Text: fmt.Sprintf("fewer valid rounds than the %d that an interval at %s needs: %s", needs, confidence, shortened(short))}}
+		return []analysis.Finding{{Text: fmt.Sprintf("fewer valid rounds than the %d that an interval at %s needs: %s", needs, confidence, joinShort(short))}}
 	case contenders > 1 && rounds < ranks:
 		return []analysis.Finding{{Text: fmt.Sprintf("%d rounds: letters for %d contenders need %d", rounds, contenders, ranks)}}
 	}

@@ -99,9 +99,9 @@ func (e *evidence) compareKeys(a, b findingKey) int {
 		cmp.Compare(a.Kernel, b.Kernel), cmp.Compare(a.Underlay, b.Underlay), cmp.Compare(a.Code, b.Code))
 }
 
-// finding makes a finding of the texts, and says in how many rounds they occurred. If the
+// toFinding makes a finding of the texts, and says in how many rounds they occurred. If the
 // rounds' texts differ, it has that of the first.
-func (g sampleGroup) finding(e *evidence, head string) analysis.Finding {
+func (g sampleGroup) toFinding(e *evidence, head string) analysis.Finding {
 	f := analysis.Finding{Contender: g.Contender, Step: g.Step}
 	rounds := analysis.SortedKeys(g.texts)
 	text, differ := g.texts[rounds[0]], false
@@ -127,7 +127,7 @@ func contenderFailed(e *evidence) []analysis.Finding {
 	}, func(s *result.Sample, _ string) findingKey {
 		return findingKey{ComparableSet: analysis.SetOf(s), Contender: s.Contender}
 	}) {
-		f := g.finding(e, "did not come up")
+		f := g.toFinding(e, "did not come up")
 		f.Excluded = true
 		list = append(list, f)
 	}
@@ -160,7 +160,7 @@ func invalidSamples(e *evidence) []analysis.Finding {
 		}
 		return only(orUnknown(s.Reasons), func(code string) bool { return code != setupFailed })
 	}, keyOf) {
-		f := g.finding(e, "left out")
+		f := g.toFinding(e, "left out")
 		f.Excluded = true
 		f.Code = resultMissing
 		if kind, known := KindOf(g.Code); known {

@@ -31,7 +31,7 @@ func spoiledClocks(e *evidence) []analysis.Finding {
 	}, keyOf) {
 		at := g.findingKey
 		at.Code = ""
-		f := g.finding(e, analysis.AndList(clocks[at])+" left out")
+		f := g.toFinding(e, analysis.AndList(clocks[at])+" left out")
 		f.Severity, f.Excluded = analysis.Warn, true
 		list = append(list, f)
 	}
@@ -140,7 +140,7 @@ func unevenExclusion(e *evidence) []analysis.Finding {
 	all := survivals(e)
 	p, least := make([]float64, len(all)), make([]float64, len(all))
 	for i, s := range all {
-		p[i], least[i] = stat.Uneven(s.counts, s.tries)
+		p[i], least[i] = stat.CompareCounts(s.counts, s.tries)
 	}
 	var list []analysis.Finding
 	for i, adjusted := range stat.HolmTestable(p, least, e.Opt.Alpha) {
@@ -157,7 +157,7 @@ func unevenExclusion(e *evidence) []analysis.Finding {
 		}
 		list = append(list, analysis.Finding{Step: s.step, Text: fmt.Sprintf(
 			"%sdo not compare %s excluded for some more often than for others (p = %.2g). Valid: %s",
-			e.GroupPrefix(s.ComparableSet), what, p[i], shortened(parts))})
+			e.GroupPrefix(s.ComparableSet), what, p[i], joinShort(parts))})
 	}
 	return list
 }

@@ -61,7 +61,7 @@ func NeedNames() []string {
 func Capabilities(rec *result.Record, catalogue []analysis.Capability) []analysis.Capability {
 	e := &analysis.Evidence{Facts: analysis.Facts{Run: &rec.Run, Opt: analysis.Options{}.Complete(&rec.Run.Plan)}}
 	list := slices.Clone(catalogue)
-	for _, found := range append(proven(e), jumbo(e)...) {
+	for _, found := range append(proveCapabilities(e), jumbo(e)...) {
 		i := slices.IndexFunc(list, func(c analysis.Capability) bool { return c.Contender == found.Contender && c.Name == found.Name })
 		if i < 0 {
 			list = append(list, found)
@@ -76,9 +76,9 @@ func Capabilities(rec *result.Record, catalogue []analysis.Capability) []analysi
 	return list
 }
 
-// proven returns the capabilities that the checks of a run prove or refute. A single case
+// proveCapabilities returns the capabilities that the checks of a run prove or refute. A single case
 // that failed, or was seen plain, gives "no".
-func proven(e *analysis.Evidence) []analysis.Capability {
+func proveCapabilities(e *analysis.Evidence) []analysis.Capability {
 	var list []analysis.Capability
 	for _, found := range e.Checks() {
 		if found.Word != "pass" && found.Word != "fail" && found.Word != "plain" {
@@ -109,7 +109,7 @@ func proven(e *analysis.Evidence) []analysis.Capability {
 func jumbo(e *analysis.Evidence) []analysis.Capability {
 	const usual = 1500
 	var list []analysis.Capability
-	if analysis.SharedMemory(e.Run.Arena) {
+	if analysis.SharesMemory(e.Run.Arena) {
 		return nil // the lab itself sets the pods' MTU
 	}
 	contenders, found := e.Packets()
@@ -132,14 +132,14 @@ func jumbo(e *analysis.Evidence) []analysis.Capability {
 // It returns nil for the lab, which does not run the products' agents.
 func memoryCapabilities(e *analysis.Evidence) []analysis.Capability {
 	var list []analysis.Capability
-	if analysis.SharedMemory(e.Run.Arena) {
+	if analysis.SharesMemory(e.Run.Arena) {
 		return nil
 	}
 	for _, at := range e.Keys {
 		if at.Metric != result.MemoryOverhead {
 			continue
 		}
-		for _, contender := range e.Ordered(e.Figures[at]) {
+		for _, contender := range e.OrderContenders(e.Figures[at]) {
 			over := e.Headline(at, contender)
 			c := analysis.Capability{
 				Contender: contender, Name: "low-memory", Value: "yes", Source: "measured",

@@ -28,13 +28,13 @@ func Criteria() []Criterion {
 		{Name: "latency", Help: "median and p99, together: of network time, else of latency", Weight: 1, Suite: "quick, latency, rr", takes: isLatency},
 		{Name: "cpu", Help: "CPU by request, at a load that is the same for all", Weight: 1, Suite: "quick, latency, rr", takes: isCPU},
 		{Name: "memory", Help: "memory of idle nodes", Weight: 0.5, Suite: "throughput (on a cluster)", takes: func(e *analysis.Evidence, at analysis.FigureKey) bool {
-			return at.Metric == result.MemoryUsed && !analysis.SharedMemory(e.Run.Arena) && e.HasMetric(at, result.MemoryOverhead)
+			return at.Metric == result.MemoryUsed && !analysis.SharesMemory(e.Run.Arena) && e.HasMetric(at, result.MemoryOverhead)
 		}},
 		{Name: "setup-time", Help: "time until the first pods reach each other", Suite: "any", takes: func(_ *analysis.Evidence, at analysis.FigureKey) bool {
 			return at.Metric == result.SetupTime
 		}},
 		{Name: "tail", Help: "p99 and p99.9, together: of network time, else of latency", Suite: "latency", takes: func(e *analysis.Evidence, at analysis.FigureKey) bool {
-			return at.Row().Percent >= 99 && at.Row().Clock == rankedClock(e, at)
+			return at.Row().Percent >= 99 && at.Row().Clock == findRankedClock(e, at)
 		}},
 		{Name: "services", Help: "capacity, latency and cpu of traffic through a Service, at the largest number of Services of the run", Suite: "services", takes: func(e *analysis.Evidence, at analysis.FigureKey) bool {
 			return amongMostServices(e, at.Step) && (isCapacity(e, at) || isLatency(e, at) || isCPU(e, at))
@@ -52,7 +52,7 @@ func isLatency(e *analysis.Evidence, at analysis.FigureKey) bool {
 	if at.Metric == result.LatencyMean {
 		return !e.HasMetric(at, result.LatencyP50)
 	}
-	return (row.Percent == 50 || row.Percent == 99) && row.Clock == rankedClock(e, at)
+	return (row.Percent == 50 || row.Percent == 99) && row.Clock == findRankedClock(e, at)
 }
 
 func isCPU(e *analysis.Evidence, at analysis.FigureKey) bool {
@@ -112,7 +112,7 @@ func gauges(e *analysis.Evidence, g analysis.ComparableSet, weights []analysis.W
 			}
 			figures := e.Figures[at]
 			if at.Row().Has(result.Ranked) {
-				figures = e.Ranked(at, figures)
+				figures = e.SelectRankable(at, figures)
 			}
 			metric, _ := result.LookupMetric(at.Metric)
 			x := gauge{FigureKey: at, criterion: i, merits: map[string]analysis.Series{}}
@@ -205,7 +205,7 @@ func unpairedMerit(values, base analysis.Series, better string) analysis.Series 
 // rankedClocks are the clocks for the criterion latency. The first that a step has counts.
 var rankedClocks = []string{"network_time", "latency", "service_time"}
 
-func rankedClock(e *analysis.Evidence, at analysis.FigureKey) string {
+func findRankedClock(e *analysis.Evidence, at analysis.FigureKey) string {
 	for _, clock := range rankedClocks {
 		if e.HasMetric(at, clock+"_p50") {
 			return clock

@@ -154,7 +154,7 @@ func (c *chooser) list(g analysis.ComparableSet, gauges []gauge) analysis.Recomm
 func (c *chooser) uncertainFigures(g analysis.ComparableSet) []analysis.FigureKey {
 	var list []analysis.FigureKey
 	for _, at := range c.e.Keys {
-		if at.ComparableSet == g && (isLatency(c.e, at) || at.Row().Aspect == result.Tail) && at.Row().Clock == rankedClock(c.e, at) && !usable(c.e, at) {
+		if at.ComparableSet == g && (isLatency(c.e, at) || at.Row().Aspect == result.Tail) && at.Row().Clock == findRankedClock(c.e, at) && !usable(c.e, at) {
 			list = append(list, at)
 		}
 	}
@@ -178,9 +178,9 @@ func (c *chooser) meaningless(g analysis.ComparableSet, gauges []gauge) float64 
 	return least
 }
 
-// alike returns the first contender and those whose score is at least the share of its; empty if
+// selectAlike returns the first contender and those whose score is at least the share of its; empty if
 // there are no others.
-func alike(ranked []analysis.Choice, share float64) []string {
+func selectAlike(ranked []analysis.Choice, share float64) []string {
 	names := []string{}
 	for _, c := range ranked {
 		if c.Score >= share*ranked[0].Score {
@@ -198,9 +198,9 @@ func alike(ranked []analysis.Choice, share float64) []string {
 func (c *chooser) rank(g analysis.ComparableSet, r *analysis.Recommendation, gauges []gauge, candidates []string, criteria []int, rng *rand.Rand) (tooFew string) {
 	s := scoresOf(gauges, c.e.Run.Baseline, candidates, criteria, c.weights, c.e.Opt.Confidence, c.e.Autocorrelation[g].Inflation())
 	ranked, order := s.rank(candidates, c.weights)
-	r.Ranked, r.Resamples, r.Alike = ranked, cmp.Or(c.wish.Resamples, defaultResamples), alike(ranked, asGood)
+	r.Ranked, r.Resamples, r.Alike = ranked, cmp.Or(c.wish.Resamples, defaultResamples), selectAlike(ranked, asGood)
 	if len(ranked) > 1 && !s.enough() {
-		r.Alike = alike(ranked, min(asGood, 1/(1+c.meaningless(g, gauges))))
+		r.Alike = selectAlike(ranked, min(asGood, 1/(1+c.meaningless(g, gauges))))
 	}
 	switch {
 	case len(ranked) == 1:
@@ -298,7 +298,7 @@ func (c *chooser) meets(contender string) bool {
 		if i < 0 {
 			need := Needs()[slices.Index(NeedNames(), name)]
 			if !need.assumed && unknown == nil {
-				unknown = &analysis.Loss{Contender: contender, Need: name, Reason: c.unproven(need, contender), Source: "catalogue"}
+				unknown = &analysis.Loss{Contender: contender, Need: name, Reason: c.explainUnproven(need, contender), Source: "catalogue"}
 			}
 			continue
 		}
@@ -331,10 +331,10 @@ func (c *chooser) meets(contender string) bool {
 // notInRun is the reason why a contender that meets all needs has no score.
 const notInRun = "not in this run"
 
-// unproven says why it is not known whether a contender meets a need, and what would help.
-func (c *chooser) unproven(need Need, contender string) string {
+// explainUnproven says why it is not known whether a contender meets a need, and what would help.
+func (c *chooser) explainUnproven(need Need, contender string) string {
 	switch {
-	case need.Name == "low-memory" && analysis.SharedMemory(c.e.Run.Arena):
+	case need.Name == "low-memory" && analysis.SharesMemory(c.e.Run.Arena):
 		return "the lab runs none of the product's own agents; measure an idle step on a cluster"
 	case need.Name == "low-memory" && !c.seen[contender]:
 		return notInRun

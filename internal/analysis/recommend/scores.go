@@ -147,7 +147,7 @@ func term(k int) func(terms []float64) float64 {
 // and its interval.
 func (s *scores) ratio(candidate int, logOf func(terms []float64) float64) (float64, *analysis.Interval) {
 	own := inOrder(s.merits[candidate].ratios(logOf))
-	shift := stat.PairedShift(own, s.confidence).Widened(s.inflation)
+	shift := stat.PairedShift(own, s.confidence).Widen(s.inflation)
 	if s.base != nil {
 		shift = stat.RatioShift(inOrder(s.base.ratios(logOf)), own, s.confidence)
 	}

@@ -94,7 +94,7 @@ func New(r *analysis.Report) *View {
 // ratio says nothing, but beside others it would look as good as they are.
 func withoutWeakRatios(r *analysis.Report) *analysis.Report {
 	out := *r
-	out.Results = analysis.Changed(r.Results, func(f *analysis.Result) {
+	out.Results = analysis.ChangeEach(r.Results, func(f *analysis.Result) {
 		if c := f.VsBaseline; c != nil && c.Pairs > 0 && c.Pairs < minPairs {
 			f.VsBaseline = nil
 		}

@@ -198,7 +198,7 @@ func CheckFindings(t *testing.T, all []analysis.Finding, code string, want []ana
 		got = append(got, analysis.Finding{Severity: f.Severity, Contender: f.Contender, Step: f.Step, Round: f.Round,
 			Text: Numbers(f.Text), Excluded: f.Excluded, Note: f.Note})
 	}
-	want = analysis.Changed(want, func(f *analysis.Finding) { f.Text = Numbers(f.Text) })
+	want = analysis.ChangeEach(want, func(f *analysis.Finding) { f.Text = Numbers(f.Text) })
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", code, diff)
 	}
