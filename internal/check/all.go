@@ -14,9 +14,9 @@ func All() []Check {
 	return []Check{mtu{}, encryption{}, policy{pace: usualPace, hire: hire}}
 }
 
-// Named are the checks of a list as a user gives it, "mtu,encryption"; all is
+// ParseNames are the checks of a list as a user gives it, "mtu,encryption"; all is
 // every one. An unknown name is an error that names the nearest.
-func Named(list string) ([]Check, error) {
+func ParseNames(list string) ([]Check, error) {
 	if list == "all" {
 		return All(), nil
 	}

@@ -84,9 +84,9 @@ func (r *Result) Verdict() Conformance {
 	return worst
 }
 
-// Telling returns the case that says most: the first that failed, else the first
+// MainCase returns the case that says most: the first that failed, else the first
 // that was asked; nil where there is none.
-func (r *Result) Telling() *Case {
+func (r *Result) MainCase() *Case {
 	for _, verdict := range []Conformance{Fail, Pass, Skip} {
 		for i := range r.Cases {
 			if r.Cases[i].Verdict == verdict {

@@ -118,13 +118,13 @@ func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error)
 	if err != nil {
 		return res, err
 	}
-	plainly, err := w.during(ctx, func() error { return reach(ctx, from, to) })
+	plainly, err := w.watch(ctx, func() error { return reach(ctx, from, to) })
 	if err != nil {
 		return res, fmt.Errorf("counter-proof: %w", err)
 	}
 	for _, protocol := range protocols {
 		for _, seen := range plainly {
-			if len(seen.marked(control, protocol)) == 0 {
+			if len(seen.countMarked(control, protocol)) == 0 {
 				return res, fmt.Errorf("counter-proof: %s did not see a marker that went plain from node to node over %s: nothing that it does not see is proven to be encrypted", seen.node, protocol)
 			}
 		}
@@ -141,7 +141,7 @@ func (e encryption) Run(ctx context.Context, s *Subject) (res Result, err error)
 	var broken error // a path that is not there leaves the others to be judged
 	for _, x := range ways {
 		for _, protocol := range protocols {
-			seen, err := w.during(ctx, func() error { return x.send(ctx, protocol) })
+			seen, err := w.watch(ctx, func() error { return x.send(ctx, protocol) })
 			if err != nil {
 				broken = errors.Join(broken, fmt.Errorf("path %s: %w", x.name, err))
 				continue
@@ -207,9 +207,9 @@ type sighting struct {
 	agent.Sniffed
 }
 
-// marked returns the packets with the marker over the protocol, by what they are.
+// countMarked returns the packets with the marker over the protocol, by what they are.
 // What the sniffer had no name for counts as both protocols.
-func (s sighting) marked(marker, protocol string) map[string]int {
+func (s sighting) countMarked(marker, protocol string) map[string]int {
 	found := map[string]int{}
 	for label, count := range s.Marked[marker] {
 		if inner := innermost(label); inner == protocol || inner != "tcp" && inner != "udp" {
@@ -219,9 +219,9 @@ func (s sighting) marked(marker, protocol string) map[string]int {
 	return found
 }
 
-// ciphered returns the packets of a cipher that are long enough to hold a marked
+// countCiphered returns the packets of a cipher that are long enough to hold a marked
 // payload, by what they are, in words.
-func (s sighting) ciphered() map[string]int {
+func (s sighting) countCiphered() map[string]int {
 	found := map[string]int{}
 	for label, count := range s.Large {
 		if inner := innermost(label); ciphers[inner] != "" {
@@ -235,15 +235,15 @@ func (s sighting) ciphered() map[string]int {
 func (s sighting) since(before sighting) sighting {
 	marked := map[string]map[string]uint64{}
 	for name, by := range s.Marked {
-		marked[name] = more(by, before.Marked[name])
+		marked[name] = subtractCounts(by, before.Marked[name])
 	}
 	return sighting{s.node, agent.Sniffed{
-		Packets: s.Packets - before.Packets, Large: more(s.Large, before.Large), Marked: marked,
+		Packets: s.Packets - before.Packets, Large: subtractCounts(s.Large, before.Large), Marked: marked,
 	}}
 }
 
-// more is by how much the counts have grown, of those that have.
-func more(now, before map[string]uint64) map[string]uint64 {
+// subtractCounts is by how much the counts have grown, of those that have.
+func subtractCounts(now, before map[string]uint64) map[string]uint64 {
 	grown := map[string]uint64{}
 	for label, n := range now {
 		if n > before[label] {
@@ -271,9 +271,9 @@ type watcher struct {
 
 type watchers []watcher
 
-// during returns what the watchers see while send runs. If a watcher missed
+// watch returns what the watchers see while send runs. If a watcher missed
 // packets, send runs once more: the marker may have been in the missed packets.
-func (w watchers) during(ctx context.Context, send func() error) ([]sighting, error) {
+func (w watchers) watch(ctx context.Context, send func() error) ([]sighting, error) {
 	before, err := w.look(ctx)
 	if err != nil {
 		return nil, err
@@ -325,7 +325,7 @@ func judgeWire(path, protocol, promised string, sightings []sighting) Case {
 	c := Case{Name: path + "-" + protocol, Found: unseen, Values: map[string]int{}}
 	inClear, enciphered, watched := map[string]int{}, map[string]int{}, 0
 	for _, seen := range sightings {
-		packets, marked, ciphered := int(seen.Packets), seen.marked(path, protocol), seen.ciphered()
+		packets, marked, ciphered := int(seen.Packets), seen.countMarked(path, protocol), seen.countCiphered()
 		watched += packets
 		c.Values[seen.node+"_packets"], c.Values[seen.node+"_marked"], c.Values[seen.node+"_ciphered"] = packets, sum(marked), sum(ciphered)
 		maps.Copy(inClear, marked)
@@ -387,7 +387,7 @@ func judgeTogether(cases []Case) {
 		if c.Found != plain {
 			continue
 		}
-		switch ciphered, everywhere := c.ciphered(); {
+		switch ciphered, everywhere := c.countCiphered(); {
 		case len(safe) > 0:
 			c.Text += "; encrypted were " + strings.Join(safe, ", ")
 		case everywhere: // a request encrypted and its reply in clear, say
@@ -400,8 +400,8 @@ func judgeTogether(cases []Case) {
 	}
 }
 
-// ciphered returns how many long packets of a cipher the nodes saw, and whether each saw some.
-func (c *Case) ciphered() (packets int, everywhere bool) {
+// countCiphered returns how many long packets of a cipher the nodes saw, and whether each saw some.
+func (c *Case) countCiphered() (packets int, everywhere bool) {
 	everywhere = true
 	for name, n := range c.Values {
 		if strings.HasSuffix(name, "_ciphered") {

@@ -139,7 +139,7 @@ func TestDuring(t *testing.T) {
 				tt.looks = tt.looks[1:]
 				return now, nil
 			}}}
-			seen, err := w.during(t.Context(), func() error { sent++; return nil })
+			seen, err := w.watch(t.Context(), func() error { sent++; return nil })
 			if sent != tt.sent {
 				t.Errorf("sent %d times, want %d", sent, tt.sent)
 			}
@@ -152,10 +152,10 @@ func TestDuring(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, seen[0].ciphered()); diff != "" {
+			if diff := cmp.Diff(tt.want, seen[0].countCiphered()); diff != "" {
 				t.Error(diff)
 			}
-			if got := sum(seen[0].marked("pod", "udp")); got != tt.mark {
+			if got := sum(seen[0].countMarked("pod", "udp")); got != tt.mark {
 				t.Errorf("the marker was seen %d times, want %d", got, tt.mark)
 			}
 		})

@@ -125,7 +125,7 @@ func cellOf(results []Result, contender string, column int) Cell {
 			cell.Failed++
 		}
 	}
-	if told := all.Telling(); told != nil {
+	if told := all.MainCase(); told != nil {
 		cell.Found = told.Found
 		if ms, ok := told.Values["effect_ms"]; ok {
 			cell.Found = fmt.Sprintf("%d ms", ms)

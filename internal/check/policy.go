@@ -105,7 +105,7 @@ func (c policy) Run(ctx context.Context, s *Subject) (res Result, err error) {
 	if s.Contender.Datapath.Attach == "none" {
 		return skip("pods that share their node's network are no subject of NetworkPolicy", "")
 	}
-	sandbox, err := s.Network.Sandbox(ctx, placed(sandboxNamespaces(), len(s.Network.Nodes())))
+	sandbox, err := s.Network.Sandbox(ctx, placePods(sandboxNamespaces(), len(s.Network.Nodes())))
 	if u := arena.AsUnsupported(err); u != nil {
 		return skip(u.Reason, u.Remedy)
 	}
@@ -149,7 +149,7 @@ func (c policy) Run(ctx context.Context, s *Subject) (res Result, err error) {
 
 // name says in the first case that failed on which node all leaks are.
 func (st *stage) name(res *Result) {
-	if c := res.Telling(); c != nil && c.Verdict == Fail {
+	if c := res.MainCase(); c != nil && c.Verdict == Fail {
 		if only := st.places.only(); only != "" {
 			c.Next = only
 			res.set(res.key("node"), only)
@@ -186,8 +186,8 @@ func (r *Result) note(c Case) {
 	r.set(r.key(c.Name), string(c.Verdict)+": "+c.Text)
 }
 
-// placed returns a copy of the namespaces with every pod on a node that exists.
-func placed(list []arena.SandboxNamespace, nodes int) []arena.SandboxNamespace {
+// placePods returns a copy of the namespaces with every pod on a node that exists.
+func placePods(list []arena.SandboxNamespace, nodes int) []arena.SandboxNamespace {
 	list = slices.Clone(list)
 	for i, ns := range list {
 		list[i].Pods = slices.Clone(ns.Pods)

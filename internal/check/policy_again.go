@@ -13,10 +13,10 @@ const slowEffect = time.Second
 // unstable is found of a case that came out differently when it was carried out again.
 const unstable = "unstable"
 
-// again carries out what failed some more times, with more patience: what never
+// retry carries out what failed some more times, with more patience: what never
 // holds is told from what holds late, and from what holds now and then. It stops
 // where nothing was enforced so far, and when the time for it is used up.
-func (st *stage) again(ctx context.Context, t trial, parts []part, flows []flow, cases []Case) error {
+func (st *stage) retry(ctx context.Context, t trial, parts []part, flows []flow, cases []Case) error {
 	attempts := map[string]*attempt{}
 	for n := 0; n < st.pace.repeats && st.working && st.repeated < st.pace.budget; n++ {
 		var failed []part

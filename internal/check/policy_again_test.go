@@ -109,7 +109,7 @@ func TestPolicyNamesNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := policed(t, &simulated{allows: unless(tt.leak)}, nil)
-			told := r.Telling()
+			told := r.MainCase()
 			if told.Verdict != Fail || strings.Contains(told.Next, "Every leak is towards pods on node2") != tt.want {
 				t.Errorf("%+v", told)
 			}

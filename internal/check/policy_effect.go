@@ -84,7 +84,7 @@ func (st *stage) until(ctx context.Context, f flow, off bool, act func() error) 
 		return 0, false, err
 	}
 	for end := time.Now().Add(st.pace.most); ; {
-		at, found, err := p.turned(began, off)
+		at, found, err := p.findTurn(began, off)
 		switch {
 		case err != nil:
 			return 0, false, err
@@ -152,9 +152,9 @@ func (p *repeatedProbe) run(ctx context.Context, st *stage, f flow) {
 	}
 }
 
-// turned looks at the probes sent after since for a streak that was blocked (off),
+// findTurn looks at the probes sent after since for a streak that was blocked (off),
 // or that passed, and returns when the first probe of the streak was sent.
-func (p *repeatedProbe) turned(since time.Time, off bool) (at time.Time, found bool, err error) {
+func (p *repeatedProbe) findTurn(since time.Time, off bool) (at time.Time, found bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	row := 0

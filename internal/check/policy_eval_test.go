@@ -219,11 +219,11 @@ func TestTrialsTell(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, text)
 		}
-		want := st.expected(list, flows, leniency{})
+		want := st.predict(list, flows, leniency{})
 		if !slices.Contains(want, true) || !slices.Contains(want, false) {
 			t.Errorf("%s: all %d connections are alike", name, len(want))
 		}
-		if same := cmp.Equal(want, st.expected(list, flows, x.lenient)); same != (x.why == "") {
+		if same := cmp.Equal(want, st.predict(list, flows, x.lenient)); same != (x.why == "") {
 			t.Errorf("%s: the lenient reading is the same: %v", name, same)
 		}
 	}

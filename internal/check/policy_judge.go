@@ -47,11 +47,11 @@ func judgePolicy(p part, seen []probeResult, want []bool, tries int) Case {
 	var words []string
 	if len(leaked) > 0 {
 		words = append(words, fmt.Sprintf("%s reached %s in %d of %d tries, which is forbidden%s",
-			leaked[0].from, leaked[0].over(), leaked[0].reached, tries, others(len(leaked), forbidden)))
+			leaked[0].from, leaked[0].over(), leaked[0].reached, tries, countOthers(len(leaked), forbidden)))
 	}
 	if len(cut) > 0 {
 		words = append(words, fmt.Sprintf("%s did not reach %s in %d of %d tries (%s), which is allowed%s",
-			cut[0].from, cut[0].over(), tries-cut[0].reached, tries, cut[0].kind, others(len(cut), allowed)))
+			cut[0].from, cut[0].over(), tries-cut[0].reached, tries, cut[0].kind, countOthers(len(cut), allowed)))
 	}
 	switch {
 	case len(words) == 0:
@@ -59,7 +59,7 @@ func judgePolicy(p part, seen []probeResult, want []bool, tries int) Case {
 			words = append(words, fmt.Sprintf("%s passed", unit.Plural(allowed, "allowed connection")))
 		}
 		if forbidden > 0 {
-			words = append(words, fmt.Sprintf("%s ended with %s", unit.Plural(forbidden, "forbidden connection"), joined(ends)))
+			words = append(words, fmt.Sprintf("%s ended with %s", unit.Plural(forbidden, "forbidden connection"), joinKinds(ends)))
 		}
 		c.Text = strings.Join(words, ", ") + fmt.Sprintf(", in each of %d tries", tries)
 		return c
@@ -76,15 +76,15 @@ func judgePolicy(p part, seen []probeResult, want []bool, tries int) Case {
 	return c
 }
 
-// others returns how many more there are like the one that was named.
-func others(n, of int) string {
+// countOthers returns how many more there are like the one that was named.
+func countOthers(n, of int) string {
 	if n == 1 {
 		return ""
 	}
 	return fmt.Sprintf("; likewise %d more of %d", n-1, of)
 }
 
-func joined(kinds map[agent.Kind]bool) string {
+func joinKinds(kinds map[agent.Kind]bool) string {
 	var words []string
 	for _, k := range slices.Sorted(maps.Keys(kinds)) {
 		words = append(words, string(k))

@@ -136,7 +136,7 @@ func TestPolicyEnforced(t *testing.T) {
 			t.Parallel()
 			r := policed(t, s, nil)
 			if bad := foundIn(r, Fail); len(bad) > 0 || len(foundIn(r, Skip)) > 0 {
-				t.Fatalf("failed %v, skipped %v\n%s", bad, foundIn(r, Skip), r.Telling().Text)
+				t.Fatalf("failed %v, skipped %v\n%s", bad, foundIn(r, Skip), r.MainCase().Text)
 			}
 			if want := len(trials()) + 3 + 2; len(r.Cases) != want { // the study's trial has four cases
 				t.Errorf("%d cases, want %d", len(r.Cases), want)
@@ -476,7 +476,7 @@ func TestPolicyIsNotAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := policy{pace: usualPace}.Run(t.Context(), &tt.s)
-			if err != nil || r.Verdict() != Skip || !strings.Contains(r.Telling().Text, tt.text) {
+			if err != nil || r.Verdict() != Skip || !strings.Contains(r.MainCase().Text, tt.text) {
 				t.Errorf("%+v, %v", r, err)
 			}
 			for _, word := range slices.Collect(maps.Values(r.Environment)) {

@@ -55,7 +55,7 @@ func (st *stage) carryOut(ctx context.Context, t trial) (cases []Case, err error
 
 	tried, err := st.enforce(ctx, t, parts, flows, st.limit())
 	if err == nil {
-		err = st.again(ctx, t, parts, flows, tried)
+		err = st.retry(ctx, t, parts, flows, tried)
 	}
 	return append(cases, tried...), err
 }
@@ -68,7 +68,7 @@ func (st *stage) enforce(ctx context.Context, t trial, parts []part, flows []flo
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", parts[0].name, err)
 	}
-	want, other := st.expected(list, flows, leniency{}), st.expected(list, flows, t.lenient)
+	want, other := st.predict(list, flows, leniency{}), st.predict(list, flows, t.lenient)
 	if err := st.sandbox.Apply(ctx, []byte(manifests)); err != nil {
 		return nil, fmt.Errorf("%s: %w", parts[0].name, err)
 	}
@@ -158,8 +158,8 @@ func (st *stage) flows(t trial) (list []flow, reason string) {
 	return list, ""
 }
 
-// expected says of each connection whether the policies allow it.
-func (st *stage) expected(list []networkPolicy, flows []flow, d leniency) []bool {
+// predict says of each connection whether the policies allow it.
+func (st *stage) predict(list []networkPolicy, flows []flow, d leniency) []bool {
 	want := make([]bool, len(flows))
 	for i, f := range flows {
 		want[i] = st.clusterModel.allows(list, f, d)

@@ -36,7 +36,7 @@ func TestKubeCheckPolicy(t *testing.T) {
 		}
 		asked++
 		if r.Error != "" || r.Verdict() != want {
-			t.Errorf("%s: verdict %s, want %s; %s %+v", product, r.Verdict(), want, r.Error, r.Telling())
+			t.Errorf("%s: verdict %s, want %s; %s %+v", product, r.Verdict(), want, r.Error, r.MainCase())
 		}
 		for _, c := range r.Cases {
 			t.Logf("%s: %s %s: %s", c.Name, c.Verdict, c.Found, c.Text)
@@ -81,7 +81,7 @@ func TestKubeCheckPolicyHalf(t *testing.T) {
 			continue
 		}
 		asked++
-		told := r.Telling()
+		told := r.MainCase()
 		if told == nil || code != exit.Gate || r.Verdict() != check.Fail || !strings.Contains(told.Next, "Every leak is towards pods on node-2: ") {
 			t.Errorf("exit code %d, %s: %+v", code, r.Error, told)
 		}
@@ -111,7 +111,7 @@ func TestKubeCheckUnderlay(t *testing.T) {
 			if r.Contender != kube.ThisClusterID {
 				continue
 			}
-			told := r.Telling()
+			told := r.MainCase()
 			skipped := r.Check == "encryption" && !privileged && r.Verdict() == check.Skip && told != nil && strings.Contains(told.Next, "--privileged")
 			if r.Error != "" || r.Verdict() != want[r.Check] && !skipped {
 				t.Errorf("%s, privileged %v: verdict %s; %s %+v", r.Check, privileged, r.Verdict(), r.Error, r.Cases)

@@ -99,7 +99,7 @@ func checkRows(r *check.Result) (rows [][]string) {
 		row("error", "", r.Error)
 		return rows
 	}
-	told := r.Telling()
+	told := r.MainCase()
 	if told == nil {
 		row(string(r.Verdict()), "", "")
 		return rows

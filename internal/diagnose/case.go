@@ -332,9 +332,9 @@ func series(family string, labels ...string) string {
 	return family + "{" + strings.Join(labels, ",") + "}"
 }
 
-// grown returns by how much the counters of that family grew at the endpoint, over all
+// growth returns by how much the counters of that family grew at the endpoint, over all
 // series; ok is false where nobody recorded them.
-func (p *Probe) grown(endpoint, family string) (sum float64, ok bool) {
+func (p *Probe) growth(endpoint, family string) (sum float64, ok bool) {
 	for key, v := range p.Counters[endpoint] {
 		if name, _, _ := strings.Cut(key, "{"); name == family {
 			sum, ok = sum+v, true
@@ -343,11 +343,11 @@ func (p *Probe) grown(endpoint, family string) (sum float64, ok bool) {
 	return sum, ok
 }
 
-// grownOver returns the growth over all probes of all paths.
-func (c *Case) grownOver(endpoint, family string) (sum float64, ok bool) {
+// growthOver returns the growth over all probes of all paths.
+func (c *Case) growthOver(endpoint, family string) (sum float64, ok bool) {
 	for _, p := range c.Paths {
 		for _, probe := range p.Probes {
-			v, has := probe.grown(endpoint, family)
+			v, has := probe.growth(endpoint, family)
 			sum, ok = sum+v, ok || has
 		}
 	}

@@ -16,7 +16,7 @@ func checksumErrors() Cause {
 				s := &c.Snapshots[i]
 				bad := 0.0
 				for _, family := range []string{"node_netstat_Tcp_InCsumErrors", "node_netstat_Udp_InCsumErrors", "node_netstat_Icmp_InCsumErrors"} {
-					v, ok := c.grownOver(s.Endpoint, family)
+					v, ok := c.growthOver(s.Endpoint, family)
 					if ok {
 						a.Excluded = "no checksum was wrong"
 					}

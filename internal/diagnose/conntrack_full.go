@@ -34,8 +34,8 @@ func conntrackFull() Cause {
 				if a.Excluded == "" {
 					a.Excluded = fmt.Sprintf("%d of %d connections are tracked", s.ConntrackCount, s.ConntrackMax)
 				}
-				drops, _ := c.grownOver(s.Endpoint, "node_nf_conntrack_stat_drop")
-				early, _ := c.grownOver(s.Endpoint, "node_nf_conntrack_stat_early_drop")
+				drops, _ := c.growthOver(s.Endpoint, "node_nf_conntrack_stat_drop")
+				early, _ := c.growthOver(s.Endpoint, "node_nf_conntrack_stat_early_drop")
 				if share < nearlyFull && drops+early < 3 {
 					continue
 				}

@@ -13,7 +13,7 @@ func conntrackRaces() Cause {
 			a := Answer{}
 			for i := range c.Snapshots {
 				s := &c.Snapshots[i]
-				failed, ok := c.grownOver(s.Endpoint, "node_nf_conntrack_stat_insert_failed")
+				failed, ok := c.growthOver(s.Endpoint, "node_nf_conntrack_stat_insert_failed")
 				if ok {
 					a.Excluded = "insert_failed did not grow with a connection or look-up that was late"
 				}

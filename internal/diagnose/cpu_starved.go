@@ -33,7 +33,7 @@ func cpuStarved() Cause {
 				x := Claim{State: Supported, Node: n.Endpoint, Explains: 0.3, underlay: true,
 					Text:     fmt.Sprintf("%s is busy with other work: %s of its CPU time is idle before anything is sent", n.Endpoint, percent(idle)),
 					Evidence: append([]Evidence{{"idle", percent(idle), n.Endpoint}}, waits...)}
-				if waited, ok := probe.grown(n.Endpoint, "node_pressure_cpu_waiting_seconds"); ok && probe.Seconds > 0 {
+				if waited, ok := probe.growth(n.Endpoint, "node_pressure_cpu_waiting_seconds"); ok && probe.Seconds > 0 {
 					x.Evidence = append(x.Evidence, Evidence{"PSI cpu some", percent(waited / probe.Seconds), n.Endpoint})
 				}
 				a.Claims = append(a.Claims, x)

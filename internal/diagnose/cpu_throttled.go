@@ -24,9 +24,9 @@ func cpuThrottled() Cause {
 			a := Answer{}
 			for i := range c.Snapshots {
 				s := &c.Snapshots[i]
-				periods, ok := c.grownOver(s.Endpoint, "container_cpu_cfs_periods")
-				throttled, _ := c.grownOver(s.Endpoint, "container_cpu_cfs_throttled_periods")
-				time, _ := c.grownOver(s.Endpoint, "container_cpu_cfs_throttled_seconds")
+				periods, ok := c.growthOver(s.Endpoint, "container_cpu_cfs_periods")
+				throttled, _ := c.growthOver(s.Endpoint, "container_cpu_cfs_throttled_periods")
+				time, _ := c.growthOver(s.Endpoint, "container_cpu_cfs_throttled_seconds")
 				if !ok && s.CPULimit == 0 {
 					continue
 				}

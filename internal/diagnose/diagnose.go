@@ -192,7 +192,7 @@ func judge(c *Case, causes []Cause) *Verdict {
 	slices.SortStableFunc(v.Causes, func(a, b Claim) int {
 		return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()), -cmp.Compare(a.weight(), b.weight()))
 	})
-	v.Causes = merged(append(v.Causes, last...))
+	v.Causes = merge(append(v.Causes, last...))
 	if v.Unseen == nil {
 		v.Unseen = []Unseen{}
 	}
@@ -209,8 +209,8 @@ func judge(c *Case, causes []Cause) *Verdict {
 	return v
 }
 
-// merged makes one claim of two that differ in their direction alone.
-func merged(claims []Claim) []Claim {
+// merge makes one claim of two that differ in their direction alone.
+func merge(claims []Claim) []Claim {
 	out := []Claim{}
 	for _, x := range claims {
 		i := slices.IndexFunc(out, func(y Claim) bool {

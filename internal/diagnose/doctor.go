@@ -55,7 +55,7 @@ func Doctor(c *Case) (list []Line) {
 	}
 	worst, measured := 0.0, false
 	for _, back := range directions {
-		if share, ok := c.lost(PodPod, back); ok {
+		if share, ok := c.lossShare(PodPod, back); ok {
 			worst, measured = max(worst, share), true
 		}
 	}

@@ -18,13 +18,13 @@ func fragmentsLost() Cause {
 				made, known := 0.0, false
 				fails, asked, whole := 0.0, 0.0, 0.0
 				for _, probe := range p.Probes {
-					v, ok := probe.grown(from, "node_netstat_Ip_FragCreates")
+					v, ok := probe.growth(from, "node_netstat_Ip_FragCreates")
 					made, known = made+v, known || ok
-					v, _ = probe.grown(to, "node_netstat_Ip_ReasmReqds")
+					v, _ = probe.growth(to, "node_netstat_Ip_ReasmReqds")
 					asked += v
-					v, _ = probe.grown(to, "node_netstat_Ip_ReasmFails")
+					v, _ = probe.growth(to, "node_netstat_Ip_ReasmFails")
 					fails += v
-					v, _ = probe.grown(to, "node_netstat_Ip_ReasmOKs")
+					v, _ = probe.growth(to, "node_netstat_Ip_ReasmOKs")
 					whole += v
 				}
 				if !known {

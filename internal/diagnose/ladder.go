@@ -73,9 +73,9 @@ func (c *Case) slowConnect(kind string, back bool) bool {
 	return p50/host > max(3, 1.5*c.band().RTT[1])
 }
 
-// lost returns the share of what TCP sent again on the path, or of the datagrams that
+// lossShare returns the share of what TCP sent again on the path, or of the datagrams that
 // it lost, the larger.
-func (c *Case) lost(kind string, back bool) (share float64, ok bool) {
+func (c *Case) lossShare(kind string, back bool) (share float64, ok bool) {
 	for _, f := range []struct{ probe, figure string }{{Bulk, Retransmits}, {Small, Loss}, {Large, Loss}} {
 		if v, has := c.figure(kind, back, f.probe, f.figure); has {
 			share, ok = max(share, v), true

@@ -14,9 +14,9 @@ func loss() Cause {
 			for _, back := range directions {
 				small, hasSmall := c.figure(PodPod, back, Small, Loss)
 				if hasSmall && small >= minLoss {
-					a.Claims = append(a.Claims, losing(c, back, small))
+					a.Claims = append(a.Claims, claimLoss(c, back, small))
 				} else if host, ok := c.figure(Host, back, Small, Loss); ok && host >= minLoss {
-					a.Claims = append(a.Claims, losing(c, back, host))
+					a.Claims = append(a.Claims, claimLoss(c, back, host))
 				}
 				if len(a.Claims) == 0 {
 					a.Claims = append(a.Claims, newLost(c, back)...)
@@ -30,7 +30,7 @@ func loss() Cause {
 	}
 }
 
-func losing(c *Case, back bool, share float64) Claim {
+func claimLoss(c *Case, back bool, share float64) Claim {
 	p := c.locate(back, func(kind string) (bool, bool) {
 		v, ok := c.figure(kind, back, Small, Loss)
 		return v >= max(minLoss/2, share/4), ok
@@ -51,7 +51,7 @@ func newLost(c *Case, back bool) []Claim {
 	}
 	probe := p.Probes[Connect]
 	failed, ok := probe.Figures[Failed]
-	again, _ := probe.grown(p.From, "node_netstat_TcpExt_TCPSynRetrans")
+	again, _ := probe.growth(p.From, "node_netstat_TcpExt_TCPSynRetrans")
 	if again >= 3 { // of a sender that waits long enough
 		failed = max(failed, again/max(1, again+probe.Figures[Rate]*probe.Seconds))
 	}
@@ -64,7 +64,7 @@ func newLost(c *Case, back bool) []Claim {
 		v, ok := c.figure(kind, back, Connect, Failed)
 		if q := c.path(kind, back); q != nil {
 			pr := q.Probes[Connect]
-			if n, _ := pr.grown(q.From, "node_netstat_TcpExt_TCPSynRetrans"); n >= 3 {
+			if n, _ := pr.growth(q.From, "node_netstat_TcpExt_TCPSynRetrans"); n >= 3 {
 				v = max(v, n/max(1, n+pr.Figures[Rate]*pr.Seconds))
 			}
 		}

@@ -48,8 +48,8 @@ func mtuExceeds() Cause {
 				}
 				mtu := c.podMTU(back)
 				from, to := c.ends(back)
-				cut, _ := c.grownOver(to, "node_netstat_Ip_ReasmReqds")
-				made, _ := c.grownOver(from, "node_netstat_Ip_FragCreates")
+				cut, _ := c.growthOver(to, "node_netstat_Ip_ReasmReqds")
+				made, _ := c.growthOver(from, "node_netstat_Ip_FragCreates")
 				a.Excluded = fmt.Sprintf("packets of %d bytes, the pods' MTU, cross whole", mtu)
 				if int(whole) >= mtu && cut < 4 && made < 4 {
 					continue

@@ -54,7 +54,7 @@ func lookOffloads(c *Case) Answer {
 				}
 			}
 			if h.Sent && small {
-				if off := offOf(d); len(off) > 0 && !slices.ContainsFunc(a.Claims, func(x Claim) bool { return x.Device == h.Device && x.Node == c.nodeOf(h.Endpoint) && x.Pod == "" }) && !cut {
+				if off := listOff(d); len(off) > 0 && !slices.ContainsFunc(a.Claims, func(x Claim) bool { return x.Device == h.Device && x.Node == c.nodeOf(h.Endpoint) && x.Pod == "" }) && !cut {
 					a.Claims = append(a.Claims, offload(c, h, d, back, off, before))
 				}
 				cut = true
@@ -68,8 +68,8 @@ func lookOffloads(c *Case) Answer {
 	return a
 }
 
-// offOf returns the sender's features that are off on the device.
-func offOf(d *Device) (off []string) {
+// listOff returns the sender's features that are off on the device.
+func listOff(d *Device) (off []string) {
 	for _, any := range senderFeatures {
 		known, on := "", false
 		for _, f := range any {

@@ -61,7 +61,7 @@ func oneCPU() Cause {
 					if c.slowBulk(back) {
 						x.State = Supported
 					}
-					if masked := masked(c, n); masked != "" {
+					if masked := findSteered(c, n); masked != "" {
 						x.Device = masked
 						x.Evidence = append(x.Evidence, Evidence{"rps_cpus", "one CPU", n.Endpoint + " " + masked})
 					}
@@ -73,8 +73,8 @@ func oneCPU() Cause {
 	}
 }
 
-// masked returns a device of the path whose packets are all steered to one CPU.
-func masked(c *Case, n *Snapshot) string {
+// findSteered returns a device of the path whose packets are all steered to one CPU.
+func findSteered(c *Case, n *Snapshot) string {
 	for _, name := range c.on(n.Endpoint) {
 		d := n.device(name)
 		if d == nil {

@@ -23,7 +23,7 @@ const maxCase = 16 << 20
 // that was seen in one line, which ReadPaste reads back. Names of nodes and pods and public
 // addresses are replaced.
 func Paste(c *Case, program string) (string, error) {
-	hidden, err := c.hidden()
+	hidden, err := c.hideNames()
 	if err != nil {
 		return "", err
 	}
@@ -96,9 +96,9 @@ var (
 	private = regexp.MustCompile(`^(10\.|127\.|0\.|255\.|169\.254\.|192\.168\.|192\.0\.2\.|172\.(1[6-9]|2[0-9]|3[01])\.|100\.(6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7])\.)`)
 )
 
-// hidden returns a copy without names of nodes and pods, search domains, public addresses and
+// hideNames returns a copy without names of nodes and pods, search domains, public addresses and
 // single slices.
-func (c *Case) hidden() (*Case, error) {
+func (c *Case) hideNames() (*Case, error) {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return nil, err

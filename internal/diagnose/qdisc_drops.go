@@ -18,7 +18,7 @@ func qdiscDrops() Cause {
 				s := &c.Snapshots[i]
 				for _, after := range s.After {
 					k := slices.IndexFunc(s.Qdiscs, func(q Qdisc) bool { return q.Device == after.Device && q.Kind == after.Kind })
-					if k < 0 || slowing(after) {
+					if k < 0 || slowsDown(after) {
 						continue
 					}
 					a.Excluded = "no queue of the path dropped a packet"

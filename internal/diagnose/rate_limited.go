@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// slowing are the queueing disciplines that hold packets back by design.
-func slowing(q Qdisc) bool { return q.Rate > 0 && q.Kind != "fq" && q.Kind != "mq" }
+// slowsDown are the queueing disciplines that hold packets back by design.
+func slowsDown(q Qdisc) bool { return q.Rate > 0 && q.Kind != "fq" && q.Kind != "mq" }
 
 // rateLimited: a queueing discipline, a policer or a bandwidth annotation limits a device.
 func rateLimited() Cause {
@@ -21,7 +21,7 @@ func rateLimited() Cause {
 			for i := range c.Snapshots {
 				s := &c.Snapshots[i]
 				seen = seen || s.Qdiscs != nil
-				a.Claims = append(a.Claims, annotated(c, s)...)
+				a.Claims = append(a.Claims, claimAnnotations(c, s)...)
 				for _, q := range s.Qdiscs {
 					if x, ok := limit(c, s, q); ok {
 						a.Claims = append(a.Claims, x)
@@ -37,7 +37,7 @@ func rateLimited() Cause {
 }
 
 func limit(c *Case, s *Snapshot, q Qdisc) (Claim, bool) {
-	if !slowing(q) {
+	if !slowsDown(q) {
 		return Claim{}, false
 	}
 	up := c.uplink(s.Endpoint)
@@ -76,22 +76,22 @@ func limit(c *Case, s *Snapshot, q Qdisc) (Claim, bool) {
 		}
 		if c.MaxRate > 0 && q.Rate > c.MaxRate && x.State == Suspected {
 			x.Text += fmt.Sprintf("; whether that slows pods was not measured, since bulk was held to %s, which is less", bitrate(c.MaxRate))
-			x.Next = fmt.Sprintf("cnibench diagnose --max-rate %s: measures above the limit; by hand: ", plain(1.5*q.Rate)) + x.Next
+			x.Next = fmt.Sprintf("cnibench diagnose --max-rate %s: measures above the limit; by hand: ", formatRate(1.5*q.Rate)) + x.Next
 		}
 		return x, true
 	}
 	return Claim{}, false
 }
 
-// plain returns a rate as --max-rate takes it.
-func plain(bits float64) string { return fmt.Sprintf("%.0fM", bits/1e6) }
+// formatRate returns a rate as --max-rate takes it.
+func formatRate(bits float64) string { return fmt.Sprintf("%.0fM", bits/1e6) }
 
 // atLimit is the share of its limit from which on a pod is held by it.
 const atLimit = 0.8
 
-// annotated returns what bandwidth annotations of the user's pod claim. The rates are the
+// claimAnnotations returns what bandwidth annotations of the user's pod claim. The rates are the
 // pod's own, so that they explain something only while it sends or receives that much.
-func annotated(c *Case, s *Snapshot) (list []Claim) {
+func claimAnnotations(c *Case, s *Snapshot) (list []Claim) {
 	for _, way := range []struct {
 		rate          float64
 		what, counter string
@@ -107,7 +107,7 @@ func annotated(c *Case, s *Snapshot) (list []Claim) {
 		for i := range c.Paths {
 			p := &c.Paths[i]
 			probe := p.Probes[Idle]
-			if bytes, ok := probe.grown(s.Endpoint, way.counter); ok && p.Kind == Yours && probe.Seconds > 0 {
+			if bytes, ok := probe.growth(s.Endpoint, way.counter); ok && p.Kind == Yours && probe.Seconds > 0 {
 				rate := 8 * bytes / probe.Seconds
 				x.Evidence = append(x.Evidence, Evidence{way.counter, bitrate(rate), s.Endpoint})
 				if rate > atLimit*way.rate {

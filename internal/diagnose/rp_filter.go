@@ -16,7 +16,7 @@ func rpFilter() Cause {
 			a := Answer{}
 			for i := range c.Snapshots {
 				s := &c.Snapshots[i]
-				n, ok := c.grownOver(s.Endpoint, "node_netstat_TcpExt_IPReversePathFilter")
+				n, ok := c.growthOver(s.Endpoint, "node_netstat_TcpExt_IPReversePathFilter")
 				if ok {
 					a.Excluded = "the reverse-path filter dropped nothing"
 				}

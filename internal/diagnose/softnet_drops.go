@@ -12,8 +12,8 @@ func softnetDrops() Cause {
 		look: func(c *Case) Answer {
 			a := Answer{}
 			for _, n := range c.nodes() {
-				dropped, ok := c.grownOver(n.Endpoint, "node_softnet_dropped")
-				processed, _ := c.grownOver(n.Endpoint, "node_softnet_processed")
+				dropped, ok := c.growthOver(n.Endpoint, "node_softnet_dropped")
+				processed, _ := c.growthOver(n.Endpoint, "node_softnet_processed")
 				if !ok {
 					continue
 				}
@@ -24,7 +24,7 @@ func softnetDrops() Cause {
 				share := 0.0
 				for _, back := range directions {
 					for _, kind := range []string{Host, PodPod} {
-						lost, _ := c.lost(kind, back)
+						lost, _ := c.lossShare(kind, back)
 						share = max(share, lost)
 					}
 				}

@@ -93,7 +93,7 @@ func (c *Case) usual() (bool, string) {
 			within = within && !c.slowBulk(back)
 			goodput = append(goodput, fmt.Sprintf("%.2g× %s", r, c.direction(back)))
 		}
-		if share, ok := c.lost(PodPod, back); ok && share > minLoss {
+		if share, ok := c.lossShare(PodPod, back); ok && share > minLoss {
 			within = false
 		}
 	}

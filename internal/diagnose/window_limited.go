@@ -34,7 +34,7 @@ func windowLimited() Cause {
 					buffer := c.snapshot(w.pod).Sysctls[w.key]
 					usual := c.snapshot(c.nodeOf(w.pod)).Sysctls[w.key]
 					differs := usual != "" && buffer != "" && largest(buffer) < largest(usual)/2
-					if lost, _ := c.lost(PodPod, back); lost >= minLoss { // the sender waits for what was lost
+					if lost, _ := c.lossShare(PodPod, back); lost >= minLoss { // the sender waits for what was lost
 						continue
 					}
 					if slow := c.slowBulk(back); share < windowShare || host >= share/2 && !(differs && slow) || !differs && !slow { // fast nodes wait for windows, too

@@ -58,8 +58,8 @@ func Compare(before, after *Report) *Change {
 			c.Left = append(c.Left, n)
 		}
 	}
-	c.Worse = append(c.Worse, worsened(before.Slow, after.Slow, c.Joined)...)
-	c.Better = append(c.Better, worsened(after.Slow, before.Slow, c.Left)...)
+	c.Worse = append(c.Worse, findWorsened(before.Slow, after.Slow, c.Joined)...)
+	c.Better = append(c.Better, findWorsened(after.Slow, before.Slow, c.Left)...)
 	for _, path := range []string{Host, Pod} {
 		for _, m := range Metrics {
 			was, is := pairsOf(before, path, m), pairsOf(after, path, m)
@@ -77,9 +77,9 @@ func Compare(before, after *Report) *Change {
 	return c
 }
 
-// worsened returns the places of the second list that the first lacks or that are worse in the
+// findWorsened returns the places of the second list that the first lacks or that are worse in the
 // second one, without those of nodes that are new.
-func worsened(was, is []Place, added []string) []Place {
+func findWorsened(was, is []Place, added []string) []Place {
 	var out []Place
 	for _, p := range is {
 		if slices.Contains(added, p.From) || slices.Contains(added, p.To) {

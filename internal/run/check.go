@@ -30,7 +30,7 @@ type CheckTask struct {
 // checks returns the checks of the task.
 func (t *CheckTask) checks() ([]check.Check, error) {
 	if t.Case.Name == "" {
-		return check.Named(t.Check)
+		return check.ParseNames(t.Check)
 	}
 	one := t.Case
 	one.Say = func(text string) { fmt.Fprintln(os.Stderr, text) }

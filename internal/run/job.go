@@ -196,7 +196,7 @@ func (f *Request) checkPrivileged() error {
 		return nil
 	}
 	if f.Checks != "" {
-		checks, err := check.Named(f.Checks)
+		checks, err := check.ParseNames(f.Checks)
 		if err != nil {
 			return err
 		}

@@ -256,7 +256,7 @@ func (m *Session) checkSame(ctx context.Context, a arena.Arena, runner *bench.Ru
 // checkPlan runs the checks of the list once on every contender of the plan,
 // and returns what they found as keys of the run's environment.
 func checkPlan(ctx context.Context, a arena.Arena, cat *Catalogue, exe, list string, plan *result.Plan, say func(string)) (result.Environment, error) {
-	checks, err := check.Named(list)
+	checks, err := check.ParseNames(list)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func (f *Request) check() error {
 		return err
 	}
 	if f.Checks != "" {
-		if _, err := check.Named(f.Checks); err != nil {
+		if _, err := check.ParseNames(f.Checks); err != nil {
 			return err
 		}
 	}

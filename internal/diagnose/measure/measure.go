@@ -166,8 +166,8 @@ func (s *session) all() []*end {
 	return list
 }
 
-// watched are the endpoints whose counters are read at the borders of slices.
-func (s *session) watched() []*end { return []*end{s.nodes[0], s.nodes[1], s.pods[0], s.pods[1]} }
+// watchedEnds are the endpoints whose counters are read at the borders of slices.
+func (s *session) watchedEnds() []*end { return []*end{s.nodes[0], s.nodes[1], s.pods[0], s.pods[1]} }
 
 func (s *session) start(ctx context.Context, e *end) (err error) {
 	scope := sysmon.ScopeNode
@@ -229,7 +229,7 @@ func (s *session) measure(ctx context.Context) error {
 	if err := s.sizes(ctx); err != nil {
 		return err
 	}
-	for _, e := range s.watched() {
+	for _, e := range s.watchedEnds() {
 		if err := e.agent.Record(ctx); err != nil {
 			return err
 		}
@@ -246,7 +246,7 @@ func (s *session) measure(ctx context.Context) error {
 			}
 		}
 	}
-	for _, e := range s.watched() {
+	for _, e := range s.watchedEnds() {
 		var err error
 		if e.record, err = e.agent.Stop(ctx); err != nil {
 			return err
@@ -318,7 +318,7 @@ func (s *session) nodeOf(e *end) *end {
 // own clocks.
 func (s *session) marks(ctx context.Context) (times [4]time.Time, err error) {
 	var group errgroup.Group
-	for i, e := range s.watched() {
+	for i, e := range s.watchedEnds() {
 		group.Go(func() (err error) {
 			times[i], err = e.agent.Mark(ctx)
 			return err

@@ -231,10 +231,10 @@ func (s *session) gather() {
 				probe.Figures[name] = stat.Median(values)
 			}
 		}
-		for i, e := range s.watched() {
+		for i, e := range s.watchedEnds() {
 			counters := map[string]float64{}
 			for _, border := range j.borders {
-				grown(e.record, border[0][i], border[1][i], counters)
+				addGrowth(e.record, border[0][i], border[1][i], counters)
 			}
 			if len(counters) > 0 {
 				probe.Counters[e.name] = counters
@@ -244,9 +244,9 @@ func (s *session) gather() {
 	}
 }
 
-// grown adds the growth of every counter between two marks. Counters that stood still are
+// addGrowth adds the growth of every counter between two marks. Counters that stood still are
 // left out, but for those of the families that a cause excludes itself by.
-func grown(r *sysmon.Recording, begin, end time.Time, sum map[string]float64) {
+func addGrowth(r *sysmon.Recording, begin, end time.Time, sum map[string]float64) {
 	at := func(t time.Time) int {
 		return slices.IndexFunc(r.Times, func(x time.Time) bool { return x.Equal(t) })
 	}

@@ -123,8 +123,8 @@ func (m *meter) keep(list ...mesh.Figure) error {
 	return m.Seal(list)
 }
 
-// lost says that the node is measured no more.
-func (m *meter) lost(node int, why error) error {
+// dropNode says that the node is measured no more.
+func (m *meter) dropNode(node int, why error) error {
 	if !m.drop(node) {
 		return nil
 	}

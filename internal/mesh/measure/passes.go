@@ -73,7 +73,7 @@ func (m *meter) steady(ctx context.Context, path string, nodes []int, try func()
 		for _, n := range nodes {
 			again, err := m.alive(ctx, path, n)
 			if errors.Is(err, errGone) {
-				if err := m.lost(n, err); err != nil {
+				if err := m.dropNode(n, err); err != nil {
 					return false, err
 				}
 				return false, nil
@@ -247,7 +247,7 @@ func (m *meter) slot(ctx context.Context, path string, pairs []mesh.Pair) ([]mes
 	group, together := errgroup.WithContext(ctx)
 	for i, p := range pairs {
 		group.Go(func() (err error) {
-			before := m.dropped(together, path, p.To)
+			before := m.countDrops(together, path, p.To)
 			var got agent.Bursted
 			measured[i], err = m.steady(together, path, []int{p.From, p.To}, func() (bool, error) {
 				got = m.burst(together, path, p)
@@ -256,7 +256,7 @@ func (m *meter) slot(ctx context.Context, path string, pairs []mesh.Pair) ([]mes
 			// A burst of which nothing arrived has no figure: losses name such a pair.
 			measured[i] = measured[i] && got.Goodput > 0
 			figures[i] = mesh.Figure{Pair: p, Path: path, Values: map[mesh.Metric]float64{mesh.Goodput: got.Goodput}}
-			strain[i] = mesh.Strain{Again: float64(got.Retransmits) / float64(max(1, got.Segments)), Dropped: m.dropped(together, path, p.To) > before}
+			strain[i] = mesh.Strain{Again: float64(got.Retransmits) / float64(max(1, got.Segments)), Dropped: m.countDrops(together, path, p.To) > before}
 			return err
 		})
 	}
@@ -275,8 +275,8 @@ func (m *meter) slot(ctx context.Context, path string, pairs []mesh.Pair) ([]mes
 	return strain, sleep(ctx, m.plan.Limits.Gap)
 }
 
-// dropped returns the packets that the node dropped so far because a CPU's backlog was full.
-func (m *meter) dropped(ctx context.Context, path string, node int) uint64 {
+// countDrops returns the packets that the node dropped so far because a CPU's backlog was full.
+func (m *meter) countDrops(ctx context.Context, path string, node int) uint64 {
 	if !m.has(path, node) {
 		return 0
 	}
@@ -314,7 +314,7 @@ func (m *meter) trials(ctx context.Context) error {
 			}
 			var f mesh.Figure
 			ok, err := m.steady(ctx, t.Path, []int{pairs[p].From, pairs[p].To}, func() (suspicious bool, err error) {
-				f, suspicious, err = m.once(ctx, t, pairs[p])
+				f, suspicious, err = m.measurePair(ctx, t, pairs[p])
 				return suspicious, err
 			})
 			if err != nil {
@@ -331,8 +331,8 @@ func (m *meter) trials(ctx context.Context) error {
 	return nil
 }
 
-// once measures one pair by the trial's metric. It is suspicious if nothing arrives.
-func (m *meter) once(ctx context.Context, t mesh.Trial, p mesh.Pair) (f mesh.Figure, suspicious bool, err error) {
+// measurePair measures one pair by the trial's metric. It is suspicious if nothing arrives.
+func (m *meter) measurePair(ctx context.Context, t mesh.Trial, p mesh.Pair) (f mesh.Figure, suspicious bool, err error) {
 	f = mesh.Figure{Pair: p, Path: t.Path, Values: map[mesh.Metric]float64{}}
 	from, to := m.use(t.Path, p.From), m.use(t.Path, p.To)
 	switch t.Metric {
