@@ -131,9 +131,9 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 		}
 	}
 	defer func() { takeDown(all) }()
-	bare := sysmon.UsedMemory()
+	bare := sysmon.ReadUsedMemory()
 	for _, v := range visits {
-		before, others := sysmon.UsedMemory(), netNamespaces()
+		before, others := sysmon.ReadUsedMemory(), netNamespaces()
 		s := &upContender{Visit: v, where: plan.InRound(v.Round) + ": " + entryName(v.Entry)}
 		all = append(all, s)
 		r.Progress(clock.now(s.where))
@@ -141,7 +141,7 @@ func (r *Runner) round(ctx context.Context, plan *result.Plan, visits []Visit, c
 			return err
 		}
 		if len(visits) > 1 && before > 0 && inLab() {
-			s.memory = bare + max(0, sysmon.UsedMemory()-before)
+			s.memory = bare + max(0, sysmon.ReadUsedMemory()-before)
 		}
 		s.namespaces = listAddedNamespaces(others, netNamespaces())
 	}

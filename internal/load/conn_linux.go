@@ -118,7 +118,7 @@ func (e *engine) fail(i int32, kind Kind, now int64) {
 		e.rec.connectionErrors++
 	}
 	e.drop(c)
-	e.life.failed(e, i, now)
+	e.life.onFailure(e, i, now)
 }
 
 // drop closes c's connection, if it has one.
@@ -141,8 +141,8 @@ func (e *engine) connect(i int32) error {
 	return e.poll.watch(fd, watched, i, c.generation)
 }
 
-// established returns the error with which opening connection i failed, or marks it as connected.
-func (e *engine) established(i int32, flags uint32) error {
+// finishConnect returns the error with which opening connection i failed, or marks it as connected.
+func (e *engine) finishConnect(i int32, flags uint32) error {
 	c := &e.conns[i]
 	if flags&unix.EPOLLOUT == 0 || flags&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
 		if err := socketError(c.fd); err != nil {
@@ -191,7 +191,7 @@ func (e *engine) connectAll() error {
 				}
 				continue
 			}
-			if err := e.established(i, events[k].Events); err != nil {
+			if err := e.finishConnect(i, events[k].Events); err != nil {
 				return fail(err)
 			}
 			e.move(i, idle, e.now())

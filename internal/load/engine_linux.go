@@ -125,7 +125,7 @@ func (e *engine) prepare() error {
 	// An error is ignored: timers are then coarser, and the later sends are counted as late.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	e.self = newThread()
-	e.preempted = e.self.preempted()
+	e.preempted = e.self.countPreemptions()
 	e.start = time.Now()
 	return e.life.prepare(e)
 }
@@ -289,9 +289,9 @@ func (e *engine) await(now int64, pause time.Duration) ([]unix.EpollEvent, error
 		took := now - last
 		e.spin.add(took)
 		if took > int64(spinStep) {
-			if n := e.self.preempted(); n > e.preempted {
+			if n := e.self.countPreemptions(); n > e.preempted {
 				e.preempted = n
-				e.guard.interrupted(now, took)
+				e.guard.countInterruption(now, took)
 			}
 		}
 		if now >= e.spinUntil || now < e.guard.pausedUntil {
@@ -319,11 +319,11 @@ func (e *engine) handle(events []unix.EpollEvent) {
 			continue
 		}
 		now := e.now()
-		if err := e.established(i, events[k].Events); err != nil {
+		if err := e.finishConnect(i, events[k].Events); err != nil {
 			e.fail(i, Connect, now)
 			continue
 		}
-		e.life.connected(e, i, now)
+		e.life.onConnect(e, i, now)
 		e.read(i, events[k].Events)
 	}
 }
@@ -341,7 +341,7 @@ func (e *engine) read(i int32, flags uint32) {
 		}
 		t := time.Now()
 		now := int64(t.Sub(e.start))
-		done, bad := false, e.broken(c, n, errno)
+		done, bad := false, e.classifyRead(c, n, errno)
 		if bad == "" && c.state == busy {
 			done, bad = e.proto.feed(&c.resp, c.seq, e.rx.buf[:n])
 		}
@@ -361,9 +361,9 @@ func (e *engine) read(i int32, flags uint32) {
 	}
 }
 
-// broken returns the kind of error if a read of n bytes with errno ends connection c,
+// classifyRead returns the kind of error if a read of n bytes with errno ends connection c,
 // else "".
-func (e *engine) broken(c *conn, n int, errno unix.Errno) Kind {
+func (e *engine) classifyRead(c *conn, n int, errno unix.Errno) Kind {
 	switch {
 	case errno == unix.ECONNREFUSED:
 		return Connect // UDP: nobody listens on the target's port any more
@@ -381,9 +381,9 @@ func (e *engine) broken(c *conn, n int, errno unix.Errno) Kind {
 	return Reset
 }
 
-// unstamped returns why the kernel's timestamp of a response can't be used, or "". The
+// checkStamp returns why the kernel's timestamp of a response can't be used, or "". The
 // response was read at now, which is nowWall on the wall clock.
-func (c *conn) unstamped(now, nowWall, stamp int64) Unstamped {
+func (c *conn) checkStamp(now, nowWall, stamp int64) Unstamped {
 	drift := nowWall - c.sentWall - (now - c.since) // of the wall clock against the steady clock
 	switch {
 	case stamp == 0:
@@ -398,7 +398,7 @@ func (c *conn) unstamped(now, nowWall, stamp int64) Unstamped {
 // stamp is when the kernel received the response, on the wall clock; 0 is unknown.
 func (e *engine) complete(i int32, now, nowWall, stamp int64) {
 	c := &e.conns[i]
-	why := c.unstamped(now, nowWall, stamp)
+	why := c.checkStamp(now, nowWall, stamp)
 	c.served = true
 	good := c.resp.good()
 	if good && now >= e.begin && now < e.end {
@@ -423,5 +423,5 @@ func (e *engine) complete(i int32, now, nowWall, stamp int64) {
 	if why == "" {
 		c.freeAt = now - (nowWall - stamp)
 	}
-	e.life.answered(e, i, c.resp.close, now)
+	e.life.onAnswer(e, i, c.resp.close, now)
 }

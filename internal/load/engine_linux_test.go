@@ -203,7 +203,7 @@ func TestUnstamped(t *testing.T) {
 		"a clock set ahead": {read + 100_000, sent + 300_000, ClocksApart},
 	} {
 		c := &conn{sentWall: sent, since: 5_000_000}
-		if got := c.unstamped(5_400_000, tt.read, tt.stamp); got != tt.want {
+		if got := c.checkStamp(5_400_000, tt.read, tt.stamp); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}

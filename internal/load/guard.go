@@ -46,9 +46,9 @@ func (g *guard) spinTime(now int64) int64 {
 	return int64(g.lead)
 }
 
-// interrupted counts a spin in which another process had the CPU for lost nanoseconds.
+// countInterruption counts a spin in which another process had the CPU for lost nanoseconds.
 // Spinning pauses if other processes need much of the CPU.
-func (g *guard) interrupted(now, lost int64) {
+func (g *guard) countInterruption(now, lost int64) {
 	if now-g.lostSince > int64(spinPause) {
 		g.lostSince, g.lost = now, 0
 	}

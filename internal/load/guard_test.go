@@ -46,7 +46,7 @@ func TestGuardYields(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g, yielded := guard{lead: 1000}, false
 			for now := int64(0); now < 200*ms; now += tt.every {
-				g.interrupted(now, tt.lost)
+				g.countInterruption(now, tt.lost)
 				yielded = yielded || g.spinTime(now) == 0
 			}
 			if yielded != tt.yields {

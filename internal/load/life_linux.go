@@ -9,12 +9,12 @@ type life interface {
 	// start sends the next request of connection i; once connects first.
 	start(e *engine, i int32, now int64)
 	// connected is called when the connection has been made.
-	connected(e *engine, i int32, now int64)
+	onConnect(e *engine, i int32, now int64)
 	// answered is called when the response is complete; last says whether the server
 	// closes the connection after it.
-	answered(e *engine, i int32, last bool, now int64)
+	onAnswer(e *engine, i int32, last bool, now int64)
 	// failed is called when the connection has broken.
-	failed(e *engine, i int32, now int64)
+	onFailure(e *engine, i int32, now int64)
 	// revive is called when a broken connection may be opened again.
 	revive(e *engine, i int32, now int64)
 }
@@ -27,19 +27,19 @@ func (kept) prepare(e *engine) error { return e.connectAll() }
 
 func (kept) start(e *engine, i int32, now int64) { e.write(i, now) }
 
-func (kept) connected(e *engine, i int32, now int64) {
+func (kept) onConnect(e *engine, i int32, now int64) {
 	e.move(i, idle, now)
 	e.conns[i].freeAt = now
 }
 
-func (kept) answered(e *engine, i int32, last bool, now int64) {
+func (kept) onAnswer(e *engine, i int32, last bool, now int64) {
 	e.move(i, idle, now)
 	if last {
 		e.fail(i, Closed, now)
 	}
 }
 
-func (k kept) failed(e *engine, i int32, now int64) {
+func (k kept) onFailure(e *engine, i int32, now int64) {
 	e.move(i, down, now)
 	if e.conns[i].served { // without this condition, a connection that never works would be opened without a pause
 		k.revive(e, i, now)
@@ -70,20 +70,20 @@ func (once) start(e *engine, i int32, now int64) {
 	}
 }
 
-func (once) connected(e *engine, i int32, now int64) {
+func (once) onConnect(e *engine, i int32, now int64) {
 	if c := &e.conns[i]; c.measured {
 		record(e.rec.connectTime, now-c.since)
 	}
 	e.write(i, now)
 }
 
-func (once) answered(e *engine, i int32, _ bool, now int64) {
+func (once) onAnswer(e *engine, i int32, _ bool, now int64) {
 	e.drop(&e.conns[i])
 	e.move(i, idle, now)
 }
 
-// failed makes a pause: without one, a closed loop would repeat a refused connection at once.
-func (once) failed(e *engine, i int32, now int64) { e.move(i, down, now) }
+// onFailure makes a pause: without one, a closed loop would repeat a refused connection at once.
+func (once) onFailure(e *engine, i int32, now int64) { e.move(i, down, now) }
 
 func (once) revive(e *engine, i int32, now int64) {
 	e.move(i, idle, now)

@@ -20,7 +20,7 @@ func Merge(slices []*Report) (*Report, error) {
 	sum := newResult()
 	for _, slice := range slices {
 		sum.follow(slice.result())
-		histograms, err := slice.Decoded()
+		histograms, err := slice.Decode()
 		if err != nil {
 			return nil, err
 		}

@@ -160,8 +160,8 @@ func (c Config) arrivals() string {
 	return "constant"
 }
 
-// Decoded returns the report's histograms.
-func (r *Report) Decoded() (map[string]*hdrhistogram.Histogram, error) {
+// Decode returns the report's histograms.
+func (r *Report) Decode() (map[string]*hdrhistogram.Histogram, error) {
 	all := make(map[string]*hdrhistogram.Histogram, len(r.Histograms))
 	for clock, encoded := range r.Histograms {
 		h, err := hdrhistogram.Decode([]byte(encoded))

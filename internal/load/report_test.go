@@ -36,7 +36,7 @@ func TestReportRoundTrip(t *testing.T) {
 	if back.Rate != 999 || back.Planned != 2010 || back.LateFraction != 0.01 || back.ErrorCount() != 5 {
 		t.Errorf("rate %v, late %v, %d errors", back.Rate, back.LateFraction, back.ErrorCount())
 	}
-	decoded, err := back.Decoded()
+	decoded, err := back.Decode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func FuzzReport(f *testing.F) {
 		if json.Unmarshal(in, &rep) != nil {
 			return
 		}
-		decoded, err := rep.Decoded()
+		decoded, err := rep.Decode()
 		if err != nil {
 			return
 		}

@@ -219,11 +219,11 @@ func (w *watch) run() {
 	for m := range w.marks {
 		switch m {
 		case begins:
-			w.stolen[0] = stolen(w.cpus)
+			w.stolen[0] = readStolenTime(w.cpus)
 			call(w.cfg.Begin)
 		case ends:
 			call(w.cfg.End)
-			w.stolen[1] = stolen(w.cpus)
+			w.stolen[1] = readStolenTime(w.cpus)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func reportOf(t *testing.T, s *Session, r *Result) *Report {
 
 func (r *Report) histogram(t *testing.T, clock string) *hdrhistogram.Histogram {
 	t.Helper()
-	all, err := r.Decoded()
+	all, err := r.Decode()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,9 +48,9 @@ func (t *thread) cpu() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// waited returns how long the thread has been runnable without a CPU: the second
+// waitTime returns how long the thread has been runnable without a CPU: the second
 // number of schedstat (Documentation/scheduler/sched-stats.rst).
-func (t *thread) waited() time.Duration {
+func (t *thread) waitTime() time.Duration {
 	if t.sched < 0 {
 		return 0
 	}
@@ -64,8 +64,8 @@ func (t *thread) waited() time.Duration {
 	return time.Duration(ns)
 }
 
-// preempted returns how often the thread lost its CPU while it could run.
-func (t *thread) preempted() int64 {
+// countPreemptions returns how often the thread lost its CPU while it could run.
+func (t *thread) countPreemptions() int64 {
 	if err := unix.Getrusage(unix.RUSAGE_THREAD, &t.usage); err != nil {
 		return 0
 	}
@@ -156,9 +156,9 @@ func cpuQuota() float64 {
 	return quota / period
 }
 
-// stolen returns the time that the hypervisor has taken from all these CPUs together; 0
+// readStolenTime returns the time that the hypervisor has taken from all these CPUs together; 0
 // if /proc/stat can't be read.
-func stolen(cpus []int) time.Duration {
+func readStolenTime(cpus []int) time.Duration {
 	f, err := os.Open("/proc/stat")
 	if err != nil {
 		return 0

@@ -54,7 +54,7 @@ func (e *engine) advance(now int64) (over bool) {
 	if !e.begun && now >= e.begin {
 		e.begun = true
 		e.res.Begin = e.start.Add(time.Duration(e.begin))
-		e.cpu, e.waited, e.spin.total = e.self.cpu(), e.self.waited(), 0
+		e.cpu, e.waited, e.spin.total = e.self.cpu(), e.self.waitTime(), 0
 		e.mark(begins)
 	}
 	if !e.begun {
@@ -94,7 +94,7 @@ func (e *engine) finish(now int64) {
 	took := time.Duration(now - e.begin).Seconds()
 	e.res.GeneratorSpin = e.spin.total.Seconds() / took
 	e.res.GeneratorCPU = max(0, (e.self.cpu()-e.cpu-e.spin.total).Seconds()/took)
-	e.res.GeneratorWait = (e.self.waited() - e.waited).Seconds() / took
+	e.res.GeneratorWait = (e.self.waitTime() - e.waited).Seconds() / took
 	e.mark(ends)
 }
 

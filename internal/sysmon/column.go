@@ -39,7 +39,7 @@ func (c *column) append(v Value) {
 		return
 	}
 	for d := c.divisor; d < len(divisors); d++ {
-		n, fits := scaled(v, divisors[d])
+		n, fits := scale(v, divisors[d])
 		if !fits {
 			continue
 		}
@@ -55,8 +55,8 @@ func (c *column) append(v Value) {
 	c.bytes = binary.LittleEndian.AppendUint64(c.bytes, math.Float64bits(float64(v)))
 }
 
-// scaled returns n with v = n/divisor, if there is such a whole number.
-func scaled(v Value, divisor float64) (n int64, fits bool) {
+// scale returns n with v = n/divisor, if there is such a whole number.
+func scale(v Value, divisor float64) (n int64, fits bool) {
 	f := math.Round(float64(v) * divisor)
 	if math.Abs(f) >= 1<<53 || f == 0 && math.Signbit(float64(v)) {
 		return 0, false

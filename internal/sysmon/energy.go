@@ -33,7 +33,7 @@ func energy() Sampler {
 				if err != nil {
 					return err
 				}
-				out.add(metric, float64(z.used(now))/1e6, z.name)
+				out.add(metric, float64(z.addReading(now))/1e6, z.name)
 			}
 			return nil
 		},
@@ -46,8 +46,8 @@ type energyZone struct {
 	limit, last, sum uint64
 }
 
-// used returns the µJ since the first snapshot.
-func (z *energyZone) used(now uint64) uint64 {
+// addReading returns the µJ since the first snapshot.
+func (z *energyZone) addReading(now uint64) uint64 {
 	if now < z.last {
 		z.sum += z.limit - min(z.last, z.limit) + now
 	} else {

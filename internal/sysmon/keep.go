@@ -19,7 +19,7 @@ type keepingFS struct {
 	open map[string]*os.File
 }
 
-func keeping(folder string) *keepingFS {
+func newKeepingFS(folder string) *keepingFS {
 	return &keepingFS{FS: os.DirFS(folder), open: make(map[string]*os.File)}
 }
 

@@ -14,7 +14,7 @@ func TestKeepingOpensAgain(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("7"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	folder := keeping(dir)
+	folder := newKeepingFS(dir)
 	for range 3 {
 		b, err := fs.ReadFile(folder, "f")
 		if err != nil || string(b) != "7" {

@@ -67,8 +67,8 @@ func parseMeminfo(r io.Reader, out *frame) error {
 	return nil
 }
 
-// UsedMemory returns the node_memory_used_bytes of the machine now; 0 if it can't be read.
-func UsedMemory() float64 {
+// ReadUsedMemory returns the node_memory_used_bytes of the machine now; 0 if it can't be read.
+func ReadUsedMemory() float64 {
 	var f frame
 	if err := readFile(os.DirFS("/proc"), "meminfo", parseMeminfo, &f); err != nil {
 		return 0

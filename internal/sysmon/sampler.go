@@ -53,7 +53,7 @@ type Root struct {
 }
 
 // Machine returns the root of the machine that this program runs on.
-func Machine() Root { return Root{Proc: keeping("/proc"), Sys: keeping("/sys")} }
+func Machine() Root { return Root{Proc: newKeepingFS("/proc"), Sys: newKeepingFS("/sys")} }
 
 // Metric describes a family of series that a sampler records.
 type Metric struct {

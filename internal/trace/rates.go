@@ -95,7 +95,7 @@ func nodeTrace(role string, recs []*sysmon.Recording, w window, cpus []int) anal
 	} else if n := len(own.Times); w.seconds <= 0 && n > 0 {
 		w.seconds = max(0, own.Times[n-1].Sub(w.begin).Seconds())
 	}
-	at := chosen(own.Times, w.from, w.to)
+	at := chooseSnapshots(own.Times, w.from, w.to)
 	t := analysis.NodeTrace{Node: role, Window: w.seconds}
 	for _, i := range at[min(1, len(at)):] {
 		t.Times = append(t.Times, own.Times[i].Sub(w.begin).Seconds())
@@ -105,8 +105,8 @@ func nodeTrace(role string, recs []*sysmon.Recording, w window, cpus []int) anal
 	}
 	r := reader{own: own, at: at}
 	r.cpu(&t, cpus)
-	t.Receive = scaled(r.bytes(receiveFamily), 8)
-	t.Transmit = scaled(r.bytes(transmitFamily), 8)
+	t.Receive = scale(r.bytes(receiveFamily), 8)
+	t.Transmit = scale(r.bytes(transmitFamily), 8)
 	t.Retransmits = r.everywhere(recs, retransmitFamily)
 	t.Memory = r.gauge(memoryFamily)
 	entries, limit := analysis.FiniteOnly(r.gauge(trackedFamily)), analysis.FiniteOnly(r.gauge(trackedFamily+"_limit"))
@@ -171,7 +171,7 @@ func (r *reader) cpu(t *analysis.NodeTrace, cpus []int) {
 		case "idle":
 			idle[cpu] = rates
 		case "iowait", "steal": // iowait sometimes goes back; it then counts as 0
-			other[cpu] = plus(other[cpu], known(rates))
+			other[cpu] = plus(other[cpu], zeroNaN(rates))
 		default:
 			busy[cpu] = plus(busy[cpu], rates)
 		}
@@ -293,8 +293,8 @@ func plus(sum, values []float64) []float64 {
 	return sum
 }
 
-// known replaces NaN by 0.
-func known(rates []float64) []float64 {
+// zeroNaN replaces NaN by 0.
+func zeroNaN(rates []float64) []float64 {
 	for i, v := range rates {
 		if math.IsNaN(v) {
 			rates[i] = 0
@@ -303,8 +303,8 @@ func known(rates []float64) []float64 {
 	return rates
 }
 
-// scaled multiplies the list in place.
-func scaled(list []float64, by float64) []float64 {
+// scale multiplies the list in place.
+func scale(list []float64, by float64) []float64 {
 	for i := range list {
 		list[i] *= by
 	}

@@ -68,9 +68,9 @@ func besideMark(times []time.Time, begin time.Time, index int, s *result.Sample)
 	return from, to
 }
 
-// chosen returns the snapshots that begin and end intervals: the window's marks, and all
+// chooseSnapshots returns the snapshots that begin and end intervals: the window's marks, and all
 // others that are not too close to a mark or to each other.
-func chosen(times []time.Time, from, to int) []int {
+func chooseSnapshots(times []time.Time, from, to int) []int {
 	var at []int
 	for i, t := range times {
 		marked := i == from || i == to

@@ -20,7 +20,7 @@ func HTTP3Get() Transfer {
 			if !m.s.Params.Bool("gso") {
 				server = append([]string{"env", "QUIC_GO_DISABLE_GSO=true"}, server...)
 			}
-			return server, []string{"http3", "--cacert", m.trusted(), "https://" + m.target.String() + "/" + dataFile}, nil
+			return server, []string{"http3", "--cacert", m.trustFile(), "https://" + m.target.String() + "/" + dataFile}, nil
 		},
 	}
 }

@@ -25,7 +25,7 @@ func HTTPSGet() Transfer {
 			// Data that is encrypted in user space can't be sent with sendfile.
 			server, err = m.nginx(fileServer{listen: m.listen, dir: m.server, tls: true})
 			return server, []string{"curl", "--", "--http1.1", "--tlsv1.3", "--tls13-ciphers", m.s.Params.String("cipher"),
-				"--cacert", m.trusted(), "https://" + m.target.String() + "/" + dataFile}, err
+				"--cacert", m.trustFile(), "https://" + m.target.String() + "/" + dataFile}, err
 		},
 	}
 }
@@ -40,11 +40,11 @@ func (m *transferDrive) certificate() error {
 	return errors.Join(
 		m.secret(m.s.Server, path.Join(m.server, "cert.pem"), string(cert)),
 		m.secret(m.s.Server, path.Join(m.server, "key.pem"), string(key)),
-		m.secret(m.s.Client, m.trusted(), string(cert)))
+		m.secret(m.s.Client, m.trustFile(), string(cert)))
 }
 
-// trusted returns the path of the certificates that the client trusts.
-func (m *transferDrive) trusted() string { return path.Join(m.client, "ca.pem") }
+// trustFile returns the path of the certificates that the client trusts.
+func (m *transferDrive) trustFile() string { return path.Join(m.client, "ca.pem") }
 
 func (m *transferDrive) secret(e arena.Endpoint, name, text string) error {
 	return writeSecret(m.ctx, e, name, text)

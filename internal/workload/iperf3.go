@@ -76,16 +76,16 @@ type iperf3Window struct {
 // so that the nearest whole intervals are taken.
 const slack = iperf3Interval / 2
 
-// received returns what the server of the test received in the window.
-func (r *iperf3Report) received(w iperf3Window) (iperf3Sum, error) {
+// receivedSum returns what the server of the test received in the window.
+func (r *iperf3Report) receivedSum(w iperf3Window) (iperf3Sum, error) {
 	if w.whole {
 		return *r.End.Received, nil
 	}
 	return r.within(w)
 }
 
-// sent returns what the client of the test sent in the window.
-func (r *iperf3Report) sent(w iperf3Window) (iperf3Sum, error) {
+// sentSum returns what the client of the test sent in the window.
+func (r *iperf3Report) sentSum(w iperf3Window) (iperf3Sum, error) {
 	if w.whole {
 		return *r.End.Sent, nil
 	}

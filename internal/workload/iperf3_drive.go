@@ -220,8 +220,8 @@ func pairIperf3(w iperf3Window, server, client *program) (r iperf3Result, err er
 		read func(*iperf3Report, iperf3Window) (iperf3Sum, error)
 		into *iperf3Sum
 	}{
-		{server, (*iperf3Report).received, &r.received},
-		{client, (*iperf3Report).sent, &r.sent},
+		{server, (*iperf3Report).receivedSum, &r.received},
+		{client, (*iperf3Report).sentSum, &r.sent},
 	} {
 		report, err := readIperf3(side.p)
 		if err != nil {

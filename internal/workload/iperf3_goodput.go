@@ -26,7 +26,7 @@ func CheckGoodput(servers []io.Reader, warmup, duration time.Duration, goodput f
 			return err
 		}
 		for i, w := range []iperf3Window{{whole: true}, {from: warmup.Seconds(), to: (warmup + duration).Seconds()}} {
-			sum, err := report.received(w)
+			sum, err := report.receivedSum(w)
 			if err != nil || sum.Seconds <= 0 {
 				sums[i] = math.NaN()
 				continue

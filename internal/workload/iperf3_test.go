@@ -40,7 +40,7 @@ func TestIntervalsEqualSummary(t *testing.T) {
 	all := iperf3Window{from: 0, to: 2.5}
 	for _, protocol := range []string{"tcp", "udp"} {
 		server := iperf3Fixture(t, protocol+"-intervals-server")
-		sum, err := server.received(all)
+		sum, err := server.receivedSum(all)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestIntervalsEqualSummary(t *testing.T) {
 			t.Errorf("%s, received:\n%s", protocol, diff)
 		}
 		client := iperf3Fixture(t, protocol+"-intervals-client")
-		sum, err = client.sent(all)
+		sum, err = client.sentSum(all)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestIntervalsEqualSummary(t *testing.T) {
 // Whole times take iperf3's summary, which leaves the warm-up out.
 func TestWholeWindow(t *testing.T) {
 	server := iperf3Fixture(t, "tcp-whole-server")
-	sum, err := server.received(iperf3Window{whole: true})
+	sum, err := server.receivedSum(iperf3Window{whole: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,10 +260,10 @@ func FuzzParseIperf3(f *testing.F) {
 			return
 		}
 		for _, w := range []iperf3Window{{whole: true}, {from: 0.4, to: 1.9}} {
-			if received, err := r.received(w); err == nil {
+			if received, err := r.receivedSum(w); err == nil {
 				_, _ = udpMetrics([]iperf3Result{{received: received}})
 			}
-			_, _ = r.sent(w)
+			_, _ = r.sentSum(w)
 		}
 	})
 }

@@ -26,7 +26,7 @@ const (
 func awaitListening(ctx context.Context, e arena.Endpoint, servers []*program, ports []int) error {
 	deadline := time.Now().Add(listenPatience)
 	for {
-		taken, err := listening(ctx, e)
+		taken, err := listListeners(ctx, e)
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func awaitListening(ctx context.Context, e arena.Endpoint, servers []*program, p
 
 // freePorts returns n ports, the lowest from first on, on which nothing listens at the endpoint.
 func freePorts(ctx context.Context, e arena.Endpoint, first, n int) ([]int, error) {
-	taken, err := listening(ctx, e)
+	taken, err := listListeners(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func freePorts(ctx context.Context, e arena.Endpoint, first, n int) ([]int, erro
 	return ports, nil
 }
 
-// listening returns the TCP ports that have a listener at the endpoint.
-func listening(ctx context.Context, e arena.Endpoint) (map[int]bool, error) {
+// listListeners returns the TCP ports that have a listener at the endpoint.
+func listListeners(ctx context.Context, e arena.Endpoint) (map[int]bool, error) {
 	var out bytes.Buffer
 	// On a kernel without IPv6 there is no tcp6; cat fails, but prints the other file.
 	cmd := host.Command{Argv: []string{"cat", "/proc/net/tcp", "/proc/net/tcp6"}, Stdout: &out, OffMeasuredCPUs: true}

@@ -200,7 +200,7 @@ func requestFlags(s *Session) []string {
 	threads, cpus := s.spread("threads", s.Client, s.Server)
 	flags := []string{"--connections", strconv.Itoa(s.Params.Int("connections")), "--threads", strconv.Itoa(threads)}
 	if cpus != nil {
-		flags = append(flags, "--cpus", joined(cpus))
+		flags = append(flags, "--cpus", joinCPUs(cpus))
 	}
 	return flags
 }
@@ -220,7 +220,7 @@ func (s *Session) spread(param string, e, peer arena.Endpoint) (n int, cpus []in
 	return max(1, len(cpus)), cpus
 }
 
-func joined(cpus []int) string {
+func joinCPUs(cpus []int) string {
 	var texts []string
 	for _, cpu := range cpus {
 		texts = append(texts, strconv.Itoa(cpu))
@@ -284,7 +284,7 @@ func (r requests) merge(slices []json.RawMessage) (Outcome, error) {
 
 // outcome returns a report as the Outcome of a sample.
 func (q requests) outcome(r *load.Report) (Outcome, error) {
-	histograms, err := r.Decoded()
+	histograms, err := r.Decode()
 	if err != nil {
 		return Outcome{}, err
 	}

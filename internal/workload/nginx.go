@@ -146,7 +146,7 @@ const stopPatience = 3 * time.Second
 // answered. The exit codes in allowed are no error.
 func (c *programGroup) stop(server *program, allowed ...int) error {
 	if server.ended() {
-		return fmt.Errorf("the server ended in the middle of the step: %w", server.died())
+		return fmt.Errorf("the server ended in the middle of the step: %w", server.explainEnd())
 	}
 	if err := server.process.Signal(syscall.SIGTERM); err != nil {
 		c.kill()

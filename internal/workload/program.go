@@ -39,9 +39,9 @@ func (p *program) failureWith(output string) error {
 	return fmt.Errorf("%s: %w", p.role, p.err)
 }
 
-// died returns an error for a program that ended although it should still run. It may be
+// explainEnd returns an error for a program that ended although it should still run. It may be
 // called only once exited is closed.
-func (p *program) died() error {
+func (p *program) explainEnd() error {
 	if err := p.failure(); err != nil {
 		return err
 	}

@@ -187,7 +187,7 @@ func (c *programGroup) qperfFailure(server *program, clients ...*program) error 
 		}
 	}
 	if server.ended() {
-		failures = append([]error{server.died()}, failures...)
+		failures = append([]error{server.explainEnd()}, failures...)
 	}
 	return errors.Join(failures...)
 }

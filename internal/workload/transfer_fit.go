@@ -50,7 +50,7 @@ func (m *transferDrive) chooseSize(server *program, client []string) (int64, err
 			}
 		}
 		if p.believable() {
-			return fittingSize(m.fullSize, size, p.took), nil
+			return fitSize(m.fullSize, size, p.took), nil
 		}
 	}
 	return m.fullSize, nil
@@ -67,15 +67,15 @@ type probe struct {
 // fits reports whether a file of that size is expected to take at most maxSeconds, even
 // if first varies by a quarter.
 func (p probe) fits(size int64) bool {
-	return fittingSize(size, p.bytes, max(p.took, p.first/4)) == size
+	return fitSize(size, p.bytes, max(p.took, p.first/4)) == size
 }
 
 // believable reports whether took is long compared with its uncertainty.
 func (p probe) believable() bool { return p.took >= max(probeSeconds, p.first/2) }
 
-// fittingSize halves a size until its transfer is expected to take at most maxSeconds, if
+// fitSize halves a size until its transfer is expected to take at most maxSeconds, if
 // a probe of that many bytes took took. The result is at least the probe's size.
-func fittingSize(size, probe int64, took float64) int64 {
+func fitSize(size, probe int64, took float64) int64 {
 	for size/2 >= probe && took/float64(probe)*float64(size) > maxSeconds {
 		size /= 2
 	}

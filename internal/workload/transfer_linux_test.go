@@ -170,7 +170,7 @@ func TestFittingSize(t *testing.T) {
 		{"an odd size", 5 * mib, 4 * mib, 100 * maxSeconds, 5 * mib},
 		{"login took as long as the file", 256 * mib, 4 * mib, -0.01, 256 * mib},
 	} {
-		if got := fittingSize(tt.size, tt.probe, tt.took); got != tt.want {
+		if got := fitSize(tt.size, tt.probe, tt.took); got != tt.want {
 			t.Errorf("%s: %d MiB, want %d", tt.name, got/mib, tt.want/mib)
 		}
 	}

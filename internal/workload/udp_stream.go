@@ -42,16 +42,16 @@ func (UDPStream) Drive(ctx context.Context, s *Session) (Outcome, error) {
 	if err != nil {
 		return out, fmt.Errorf("udp_stream: %w", err)
 	}
-	if out.Metrics[result.Loss] == 0 && lost(results) < 0 {
+	if out.Metrics[result.Loss] == 0 && countLost(results) < 0 {
 		out.Notes = append(out.Notes, result.Reason{Code: "reordered_datagrams",
 			Text: "datagrams that iperf3 had counted as lost before the window arrived within it; loss is given as 0"})
 	}
 	return out, nil
 }
 
-// lost returns the server's count of lost datagrams. A late datagram lowers the count, so
+// countLost returns the server's count of lost datagrams. A late datagram lowers the count, so
 // that it can be negative over a window.
-func lost(results []iperf3Result) float64 {
+func countLost(results []iperf3Result) float64 {
 	var sum float64
 	for _, r := range results {
 		if r.received.LostPackets != nil {
@@ -73,7 +73,7 @@ func udpMetrics(results []iperf3Result) (map[string]float64, error) {
 		packets += *got.Packets
 		jitter += *got.JitterMs / 1000
 	}
-	loss := lost(results)
+	loss := countLost(results)
 	if packets <= 0 || loss > packets {
 		return nil, fmt.Errorf("iperf3's server counted %.0f of %.0f datagrams as lost, which is impossible", loss, packets)
 	}

@@ -154,7 +154,7 @@ func (l *loop) rest() error {
 				break // the server ends
 			}
 		}
-		l.s.stalled(l.stalls, from, time.Now())
+		l.s.noteStall(l.stalls, from, time.Now())
 		l.stalls++
 		l.nextStall = l.nextStall.Add(l.s.cfg.Every)
 		if fds[0].Revents != 0 {

@@ -156,8 +156,8 @@ func (s *Server) Stalls() []Interval {
 	return over
 }
 
-// stalled notes that a thread sent nothing in the n-th stall, from 0.
-func (s *Server) stalled(n int, from, to time.Time) {
+// noteStall notes that a thread sent nothing in the n-th stall, from 0.
+func (s *Server) noteStall(n int, from, to time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.stalls) <= n {

@@ -36,7 +36,7 @@ func newBlocks(ctx context.Context, cfg Config, session token, raw bool) (sender
 	if err := conn.SetNoDelay(false); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	if b.fd, err = blocking(conn); err != nil {
+	if b.fd, err = dupBlocking(conn); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
 	timeout := unix.NsecToTimeval(int64(stopPatience))
@@ -96,7 +96,7 @@ func (b *blocks) clocks() clocks {
 	return clocks{int64(info.Total_retrans), int64(info.Data_segs_out), int64(info.Busy_time), int64(info.Rwnd_limited), int64(info.Sndbuf_limited)}
 }
 
-func (b *blocks) queued() (int, error) {
+func (b *blocks) queueLength() (int, error) {
 	n, err := unix.IoctlGetInt(b.fd, unix.SIOCOUTQ)
 	return n, os.NewSyscallError("ioctl SIOCOUTQ", err)
 }

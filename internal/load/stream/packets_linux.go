@@ -28,7 +28,7 @@ func newPackets(cfg Config, session token, connection int, raw bool) (sender, er
 	}
 	defer conn.Close()
 	p := &packets{fd: -1, batch: newBatch(cfg.Size), raw: raw, started: time.Now()}
-	if p.fd, err = blocking(conn); err != nil {
+	if p.fd, err = dupBlocking(conn); err != nil {
 		return nil, err
 	}
 	timeout := unix.NsecToTimeval(int64(stopPatience))
@@ -76,7 +76,7 @@ func (p *packets) send() error {
 
 func (p *packets) clocks() clocks { return clocks{} }
 
-func (p *packets) queued() (int, error) {
+func (p *packets) queueLength() (int, error) {
 	n, err := unix.IoctlGetInt(p.fd, unix.SIOCOUTQ)
 	return n, os.NewSyscallError("ioctl SIOCOUTQ", err)
 }

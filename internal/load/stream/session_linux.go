@@ -52,7 +52,7 @@ func (s *session) receive(conn *net.TCPConn, window int) error {
 	position := len(s.streams)
 	s.streams = append(s.streams, count)
 	s.mu.Unlock()
-	fd, err := blocking(conn)
+	fd, err := dupBlocking(conn)
 	if err != nil {
 		return err
 	}

@@ -202,9 +202,9 @@ func (s *Sink) receivePackets() error {
 	return errors.Join(failed, err)
 }
 
-// blocking returns another descriptor of the connection, for blocking calls. The caller
+// dupBlocking returns another descriptor of the connection, for blocking calls. The caller
 // closes both the descriptor and conn.
-func blocking(conn syscall.Conn) (fd int, err error) {
+func dupBlocking(conn syscall.Conn) (fd int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return -1, err

@@ -29,10 +29,10 @@ func run(ctx context.Context, argv []string) (stdout, stderr []byte, took time.D
 	var exit *host.ExitError
 	if errors.As(err, &exit) {
 		// The error leaves the arguments out: the caller knows them.
-		err = fmt.Errorf("%s: exit status %d: %s", argv[0], exit.Code, said(errs.Bytes()))
+		err = fmt.Errorf("%s: exit status %d: %s", argv[0], exit.Code, joinLines(errs.Bytes()))
 	}
 	return out.Bytes(), errs.Bytes(), took, err
 }
 
-// said returns a program's standard error as one line.
-func said(stderr []byte) string { return strings.Join(strings.Fields(string(stderr)), " ") }
+// joinLines returns a program's standard error as one line.
+func joinLines(stderr []byte) string { return strings.Join(strings.Fields(string(stderr)), " ") }

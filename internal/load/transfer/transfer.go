@@ -66,14 +66,14 @@ type Event struct {
 // Goodput returns the bits of all transfers divided by their seconds, bit/s: what a user
 // of the client sees. The gaps between transfers are left out.
 func (r *Report) Goodput() float64 {
-	return 8 * float64(r.FileBytes) * float64(len(r.Transfers)) / r.busy()
+	return 8 * float64(r.FileBytes) * float64(len(r.Transfers)) / r.busyTime()
 }
 
 // Gaps returns the share of the window between transfers, 0 to 1: the time in which the
 // next client starts.
-func (r *Report) Gaps() float64 { return max(0, 1-r.busy()/r.Window) }
+func (r *Report) Gaps() float64 { return max(0, 1-r.busyTime()/r.Window) }
 
-func (r *Report) busy() float64 {
+func (r *Report) busyTime() float64 {
 	var sum float64
 	for _, t := range r.Transfers {
 		sum += t.Seconds

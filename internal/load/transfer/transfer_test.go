@@ -150,8 +150,8 @@ func TestRepeat(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || r.Window < tt.duration.Seconds() || r.Window < r.busy() {
-				t.Errorf("error %v, a window of %v s for %v s of transfers", err, r.Window, r.busy())
+			if err != nil || r.Window < tt.duration.Seconds() || r.Window < r.busyTime() {
+				t.Errorf("error %v, a window of %v s for %v s of transfers", err, r.Window, r.busyTime())
 			}
 			if tt.warmup > 0 && tt.client.count <= len(r.Transfers) {
 				t.Error("the warm-up had no transfer")
