@@ -236,7 +236,7 @@ func (s *Sender) drain() error {
 	for until := time.Now().Add(drainPatience); ; time.Sleep(200 * time.Microsecond) {
 		queued := 0
 		for _, t := range s.threads {
-			n, err := t.sender.queued()
+			n, err := t.sender.queueLength()
 			if err != nil {
 				return err
 			}
@@ -271,6 +271,6 @@ type sender interface {
 	send() error
 	begin() // is called when a slice begins
 	clocks() clocks
-	queued() (bytes int, err error)
+	queueLength() (bytes int, err error)
 	close() error
 }
