@@ -17,7 +17,7 @@ import (
 const maxTrial = 10 * time.Second
 
 // trialSetting is the setting's name of trials in the journal.
-const trialSetting = "diagnose"
+const trialSetting = tune.Trial
 
 // settle takes back what a trial has left whose holder was killed itself, and says how many
 // values that were.

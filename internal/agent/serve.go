@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -57,7 +58,8 @@ type server struct {
 	program string // for holders
 
 	serversMu sync.Mutex
-	servers   []func() // each ends one and waits for its end
+	servers   []func()              // each ends one and waits for its end
+	serverErr atomic.Pointer[error] // why the first of them ended before the agent
 }
 
 func newServer(out io.Writer, scope sysmon.Scope, labels map[string]string) *server {
@@ -255,7 +257,11 @@ func (s *server) mark(context.Context, none) (timeResult, error) {
 	if s.recorder == nil {
 		return timeResult{}, errNotRecording
 	}
-	return timeResult{s.recorder.Mark()}, nil
+	at := timeResult{s.recorder.Mark()}
+	if err := s.serverErr.Load(); err != nil { // what its clients miss is no loss
+		return at, fmt.Errorf("a server of this agent has ended: %w", *err)
+	}
+	return at, nil
 }
 
 func (s *server) stop(context.Context, none) (*sysmon.Recording, error) {

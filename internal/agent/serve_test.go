@@ -261,3 +261,24 @@ func TestEchoSCTP(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// What a dead server's clients miss is no loss: the next mark says why it ended.
+func TestMarkTellsOfADeadServer(t *testing.T) {
+	s := newServer(nil, sysmon.ScopePod, nil)
+	defer s.endServers()
+	if _, err := s.record(t.Context(), none{}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.recorder.Stop()
+	if _, err := s.mark(t.Context(), none{}); err != nil {
+		t.Fatal(err)
+	}
+	s.background(func(ctx context.Context) error { <-ctx.Done(); return errors.New("ended as asked") })
+	s.background(func(context.Context) error { return errors.New("unshare: refused") })
+	for s.serverErr.Load() == nil { // if it stays, the test's own limit ends it
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := s.mark(t.Context(), none{}); err == nil || !strings.Contains(err.Error(), "unshare: refused") {
+		t.Error(err)
+	}
+}

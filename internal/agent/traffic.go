@@ -256,13 +256,15 @@ func burst(ctx context.Context, b Burst) (Bursted, error) {
 	}, nil
 }
 
-// background runs a server until the agent ends.
+// background runs a server until the agent ends. Mark tells of one that ended before.
 func (s *server) background(run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = run(ctx) // a server that ends early shows in what its clients measure
+		if err := run(ctx); err != nil && ctx.Err() == nil {
+			s.serverErr.CompareAndSwap(nil, &err)
+		}
 	}()
 	s.serversMu.Lock()
 	defer s.serversMu.Unlock()

@@ -199,5 +199,5 @@ func matches(pattern, pkg string) bool {
 // ours says that a path of one element without a dot is a folder of this
 // module and not a package of the standard library.
 func ours(first string) bool {
-	return slices.Contains([]string{".", "internal", "contenders", "suites", "studies", "docs", "explorer", "deploy", "pod", "tools"}, first)
+	return slices.Contains([]string{".", "internal", "contenders", "corpus", "suites", "studies", "docs", "explorer", "deploy", "pod", "tools"}, first)
 }

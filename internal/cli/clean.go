@@ -41,7 +41,10 @@ the cluster; clean watches the Lease for 40 s and leaves such a run alone, unles
 --all-runs. What to uninstall is in the run's journal in the cluster. Whoever can write
 that journal must not decide what runs as root on the nodes: so uninstalling needs the
 cluster's scratch label or --scratch, and the pods that clean the nodes run an image of a
-known publisher, or that of --image.`,
+known publisher, or that of --image.
+
+A setting of a node that diagnose --prove tries comes back by itself, also after kill -9. With
+--privileged clean looks on each node for one whose holder was killed, too, and takes it back.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			kind, err := run.KindOf(f.arena, cmdutil.GivenFlags(c))
@@ -57,6 +60,7 @@ known publisher, or that of --image.`,
 	addArena(c, &f.arena, "where to clean: auto (this machine, as lab and microvm) or kube (a cluster)")
 	c.Flags().BoolVar(&f.cache, "cache", false, "also remove the kernels that were downloaded for guests")
 	c.Flags().BoolVar(&f.allRuns, "all-runs", false, "kube: also remove runs that are under way, at once")
+	c.Flags().BoolVar(&f.kube.Privileged, "privileged", false, "kube: allow one privileged pod a node for a moment, which takes back what a killed diagnose --prove left there")
 	clusterflags.AddConnection(c, &f.kube)
 	clusterflags.AddProgram(c, &f.kube)
 	clusterflags.AddWithin(c, &f.kube)

@@ -18,7 +18,7 @@ import (
 func newDiagnoseCmd() *cobra.Command {
 	f := runFlags{Request: run.NewRequest()}
 	var d run.Diagnosis
-	asJSON := false
+	asJSON, plant := false, ""
 	c := &cobra.Command{
 		Use:   "diagnose [DIR|FILE]",
 		Short: "Why are pods slow? One cause, with its evidence, its place and its proof",
@@ -58,6 +58,13 @@ Exit codes: 0 nothing found; 4 a cause found; 1 could not look; 2, 3 as everywhe
 			if len(args) == 1 {
 				return run.DiagnoseDir(args[0], d.Contender, show)
 			}
+			if plant != "" {
+				p, err := run.ReadPlanted(plant)
+				if err != nil {
+					return err
+				}
+				d.Plant = &p
+			}
 			f.from(c)
 			return run.Diagnose(c.Context(), &f.Request, d, show)
 		},
@@ -70,7 +77,7 @@ Exit codes: 0 nothing found; 4 a cause found; 1 could not look; 2, 3 as everywhe
 	fl.IntVar(&d.Cycles, "cycles", 0, "`number` of slices of each path (default 3)")
 	fl.StringVar(&d.Keep, "save", "", "write all that was seen to this `file`, which diagnose judges again")
 	fl.BoolVar(&asJSON, "json", false, "print as JSON")
-	fl.StringVar(&d.Plant, "plant", "", "plant the fault of this `file` first")
+	fl.StringVar(&plant, "plant", "", "plant the fault of this `file` first")
 	_ = fl.MarkHidden("plant")
 	return c
 }

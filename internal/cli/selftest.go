@@ -27,7 +27,8 @@ is capped, one that drops a known share of the datagrams, one whose packets pass
 hundreds of rules, one whose link holds long messages back, one with a link that is
 too narrow for its MTU; and a server stalls. Meanwhile a process outside of the lab
 keeps half of the CPUs busy for half of the time. Each truth must be found within its
-stated error, and the busy cycles be left out.
+stated error, and the busy cycles be left out. Then two faults are planted in labs of their
+own, and none in a third: diagnose must name them first, with their place, and prove no other.
 
 With --arena microvm the lab is in a guest with another kernel. With --arena kube the
 copies are pairs of pods in the cluster; faults are planted in the pods' own network

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/cli/clusterflags"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/cli/tunecmd"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/text"
 )
@@ -31,21 +33,29 @@ func (n *clusterNodes) AddFlags(c *cobra.Command) {
 }
 
 // Run implements tunecmd.Nodes.
-func (n *clusterNodes) Run(c *cobra.Command, args []string, next string) error {
+func (n *clusterNodes) Run(c *cobra.Command, args []string, next string, compare tunecmd.Compare) error {
 	request := &run.Request{Given: cmdutil.GivenFlags(c), Nodes: n.nodes, Cluster: n.kube}
 	return run.OnNodes(c.Context(), request, args, next, func(answers []run.NodeAnswer) error {
-		return showNodes(c, answers, next)
+		return showNodes(c, answers, next, compare)
 	})
 }
 
-// showNodes prints what the nodes said. Its error names those that failed, with
-// the worst of their exit codes.
-func showNodes(c *cobra.Command, all []run.NodeAnswer, next string) error {
+// showNodes prints what the nodes said, as compare makes it. Its error names those that
+// failed, with the worst of their exit codes.
+func showNodes(c *cobra.Command, all []run.NodeAnswer, next string, compare tunecmd.Compare) error {
 	var stdout, notes, problems said
+	each := map[string]string{}
+	for _, did := range all {
+		each[did.Node] = did.Stdout
+	}
+	together := tunecmd.Compared{Each: each}
+	if compare != nil {
+		together = compare(each)
+	}
 	code := exit.Done
 	for _, did := range all {
 		note, problem := parted(did, next)
-		stdout.add(did.Node, did.Stdout)
+		stdout.add(did.Node, together.Each[did.Node])
 		notes.add(did.Node, note)
 		if problem != nil {
 			problems.add(did.Node, problem.Error())
@@ -57,7 +67,7 @@ func showNodes(c *cobra.Command, all []run.NodeAnswer, next string) error {
 			fmt.Fprintln(c.ErrOrStderr(), text.SafeLine(notes.by(i)+": "+strings.TrimRight(line, "\n")))
 		}
 	}
-	if err := printNodes(c, &stdout); err != nil || code == exit.Done {
+	if err := printNodes(c, &stdout, together); err != nil || code == exit.Done {
 		return err
 	}
 	var errs []error
@@ -95,7 +105,7 @@ func (s *said) by(i int) string {
 
 // printNodes prints the nodes' standard output: below headings, which are
 // comments where that is a file, or as one object.
-func printNodes(c *cobra.Command, stdout *said) error {
+func printNodes(c *cobra.Command, stdout *said, together tunecmd.Compared) error {
 	out := c.OutOrStdout()
 	value := func(name string) string {
 		if flag := c.Flags().Lookup(name); flag != nil {
@@ -112,8 +122,11 @@ func printNodes(c *cobra.Command, stdout *said) error {
 				}
 			}
 		}
-		return cmdutil.PrintJSON(out, map[string]any{"schema": "cnibench/tune-nodes/1", "nodes": documents})
+		object := map[string]any{"schema": "cnibench/tune-nodes/1", "nodes": documents}
+		maps.Copy(object, together.Members)
+		return cmdutil.PrintJSON(out, object)
 	}
+	fmt.Fprint(out, text.Safe(together.Together))
 	heading := "%s\n\n%s"
 	if value("export") != "" {
 		heading = "# %s\n%s"

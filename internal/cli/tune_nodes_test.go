@@ -65,7 +65,7 @@ func TestShowNodes(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			c.SetOut(&stdout)
 			c.SetErr(&stderr)
-			err = showNodes(c, test.said, "`next` says")
+			err = showNodes(c, test.said, "`next` says", nil)
 			code, text := exit.Done, ""
 			if err != nil {
 				code, text = exit.Code(err), err.Error()

@@ -168,6 +168,12 @@ func constructed() []kind {
 				set(c, false, diagnose.Large, diagnose.Loss, 0.032, diagnose.PodPod, diagnose.NodePod)
 				scale(c, false, 0, diagnose.PodPod, diagnose.NodePod)
 			}},
+		{"loss", "sent-again", false, "the same, and a slice in which bulk stood still sent little but what it sent again",
+			expected{"loss", "supported", "node-2", "", there, ""}, func(c *diagnose.Case) {
+				set(c, false, diagnose.Small, diagnose.Loss, 0.03, diagnose.PodPod, diagnose.NodePod)
+				set(c, false, diagnose.Large, diagnose.Loss, 0.031, diagnose.PodPod, diagnose.NodePod)
+				set(c, false, diagnose.Bulk, diagnose.Retransmits, 0.16, diagnose.PodPod, diagnose.NodePod)
+			}},
 		{"loss", "underlay", false, "nft ingress of node-2: 3 % of all packets from node-1 are dropped",
 			expected{"loss", "supported", "", "", there, ""}, func(c *diagnose.Case) {
 				for _, k := range []string{diagnose.PodPod, diagnose.NodePod, diagnose.PodNode, diagnose.Host} {

@@ -17,7 +17,7 @@ func segmentsLost() Cause {
 				if !ok {
 					return Answer{}
 				}
-				sent, _ := c.figure(PodPod, back, Bulk, Retransmits)
+				sent := again
 				goodput, _ := c.figure(PodPod, back, Bulk, Goodput)
 				small, _ := c.figure(PodPod, back, Small, Loss)
 				large, hasLarge := c.figure(PodPod, back, Large, Loss)
@@ -37,12 +37,13 @@ func segmentsLost() Cause {
 					v, ok := c.figure(kind, back, Bulk, Retransmits)
 					return v >= max(2*minLoss, min(again, 0.15)/4) || c.stalls(kind, back), ok
 				})
-				x := Claim{State: Supported, Node: p.node, Direction: c.direction(back), Explains: 0.9,
-					Text: fmt.Sprintf("segments larger than the MTU are lost %s, small packets are not; the nodes' own traffic is unharmed", c.of(p, back)),
+				x := Claim{State: Supported, Node: p.node, Direction: c.direction(back),
+					Explains: 0.9 * (1 - max(small, large)/again), // packets of every size that are lost are not its
+					Text:     fmt.Sprintf("segments larger than the MTU are lost %s, small packets are not; the nodes' own traffic is unharmed", c.of(p, back)),
 					Evidence: []Evidence{
 						{"goodput of pods", bitrate(goodput), c.direction(back)},
 						{"segments sent again", percent(sent), c.direction(back)},
-						{"datagrams of the MTU's size lost", percent(large), c.direction(back)},
+						{"datagrams of 100 bytes, of the MTU's size lost", percent(small) + ", " + percent(large), c.direction(back)},
 						{"rungs", p.rungs, c.direction(back)},
 					},
 				}
@@ -52,7 +53,7 @@ func segmentsLost() Cause {
 					}
 				}
 				pod, _ := c.pods(back)
-				if d := c.sender(pod, back); d != "" {
+				if d := c.sender(pod, back); d != "" && small < minLoss { // else smaller packets would fare better whatever is lost
 					x.setting = &Setting{Endpoint: pod, What: "tx-tcp-segmentation, tx-generic-segmentation of " + d + " off", Back: back,
 						Changes: []Change{{"feature", d + " tx-tcp-segmentation", "off"}, {"feature", d + " tx-generic-segmentation", "off"}}}
 				}

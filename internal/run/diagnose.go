@@ -33,9 +33,10 @@ type Diagnosis struct {
 	Rate      unit.BitRate // the most that bulk sends, set by Diagnose; 0: no limit
 	Prove     bool
 	Cycles    int
-	Keep      string // file for the case; "": it is not kept
-	Plain     bool   // says what goes on in plain lines instead of a log's
-	Plant     string // file of commands that plant a fault in the lab, for the confusion matrix
+	Slice     time.Duration // 0: the usual
+	Keep      string        // file for the case; "": it is not kept
+	Plain     bool          // says what goes on in plain lines instead of a log's
+	Plant     *Planted      // a fault that is planted in the lab first; nil: none
 }
 
 // DefaultDiagnoseRate is the most that diagnose sends in a cluster unless the user says
@@ -84,7 +85,7 @@ func measureCase(ctx context.Context, in *Inside, d Diagnosis) (found *diagnose.
 		return nil, err
 	}
 	progress(begun(up))
-	o := measure.Options{Exe: up.Exe, MaxRate: d.Rate, UnderLoad: d.UnderLoad, Prove: d.Prove || in.Venue.Traits().ThisMachine, Cycles: d.Cycles, Progress: progress, Seed: uint64(time.Now().UnixNano())}
+	o := measure.Options{Exe: up.Exe, MaxRate: d.Rate, UnderLoad: d.UnderLoad, Prove: d.Prove || in.Venue.Traits().ThisMachine, Cycles: d.Cycles, Slice: d.Slice, Progress: progress, Seed: uint64(time.Now().UnixNano())}
 	var yours *workloads
 	if cluster, ok := up.Arena.(*kube.Arena); ok {
 		if yours, err = watchWorkloads(ctx, cluster); err != nil {
@@ -235,14 +236,10 @@ func ReadPlanted(file string) (p Planted, err error) {
 	return p, strictyaml.Decode(file, bytes.NewReader(text), &p)
 }
 
-// plantFaults carries out the steps of a file in the lab.
-func plantFaults(ctx context.Context, file string, network arena.Network) error {
-	if file == "" {
+// plantFaults carries out the steps of a plant in the lab.
+func plantFaults(ctx context.Context, p *Planted, network arena.Network) error {
+	if p == nil {
 		return nil
-	}
-	p, err := ReadPlanted(file)
-	if err != nil {
-		return err
 	}
 	all := append(network.Nodes(), network.Pods()...)
 	for _, step := range p.Steps {

@@ -62,6 +62,13 @@ func SelfTest(ctx context.Context, f *Request) (*selftest.Result, error) {
 		return nil, err
 	}
 	found := conditions.Judge(rec, report.Assemble(f.Out, rec, analysis.Options{}))
+	diagnosed, err := diagnosisTrials(ctx, conditions)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range diagnosed {
+		found.Add(t)
+	}
 	if f.keepsSelfTest() && f.Rounds >= SelfTestRounds {
 		dir, err := tune.StateDir()
 		if err == nil {
@@ -128,12 +135,15 @@ func (in *Inside) conditions(b selftest.Conditions) selftest.Conditions {
 func bedInLab(f *Request) selftest.Conditions {
 	conditions := selftest.Conditions{Baseline: "host"}
 	conditions.MTU, _ = strconv.Atoi(f.MTU)
+	if f.Kind().Guest {
+		conditions.NoDiagnosis = "a guest takes minutes for it; cnibench diagnose --arena microvm"
+	}
 	return conditions
 }
 
 // bedInCluster is where a cluster's self-test plants its truths.
 func bedInCluster(f *Request) selftest.Conditions {
-	conditions := selftest.Conditions{Baseline: ThisCluster, NoNeighbour: "what else runs on a cluster's nodes is not watched", LongTurns: true}
+	conditions := selftest.Conditions{Baseline: ThisCluster, NoNeighbour: "what else runs on a cluster's nodes is not watched", NoDiagnosis: "faults of nodes are planted in a lab alone", LongTurns: true}
 	if !f.Cluster.Privileged {
 		conditions.NoFaults = "pods may not change their own network; give them that right with --privileged"
 	}

@@ -49,12 +49,8 @@ const (
 func (b Conditions) Judge(rec *result.Record, r *analysis.Report) Result {
 	out := Result{Schema: Schema, Passed: true}
 	add := func(leftOut string, t Trial) {
-		if leftOut != "" {
-			t.LeftOut, t.Found, t.Passed = leftOut, "", false
-		} else {
-			out.Passed = out.Passed && t.Passed
-		}
-		out.Trials = append(out.Trials, t)
+		t.LeftOut = leftOut
+		out.Add(t)
 	}
 	add("", b.twins(r, bulkStep, result.Goodput))
 	add("", b.twins(r, requestStep, result.NetworkTimeP50))
@@ -64,6 +60,16 @@ func (b Conditions) Judge(rec *result.Record, r *analysis.Report) Result {
 	}
 	add(b.NoNeighbour, b.neighbour(rec))
 	return out
+}
+
+// Add adds a trial. One that was left out neither passes nor fails.
+func (r *Result) Add(t Trial) {
+	if t.LeftOut != "" {
+		t.Found, t.Passed = "", false
+	} else {
+		r.Passed = r.Passed && t.Passed
+	}
+	r.Trials = append(r.Trials, t)
 }
 
 // figure returns a contender's figure.

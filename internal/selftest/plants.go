@@ -65,6 +65,8 @@ type Conditions struct {
 	// NoFaults is the reason why no fault can be planted, and NoNeighbour the reason why nobody
 	// watches other load on the CPUs. Both are "" if there is no such reason.
 	NoFaults, NoNeighbour string
+	// NoDiagnosis is the reason why no fault is planted for diagnose; "" if there is none.
+	NoDiagnosis string
 	// Emulated is true if the CPU is emulated. Loads are then smaller.
 	Emulated bool
 	// LongTurns is true if handing over a turn takes tenths of a second, as on an emulated CPU

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,18 +21,23 @@ type Facts struct {
 	// NICs are the interfaces to tune: those of the default route unless the user named
 	// others; inside a namespace all that packets arrive on.
 	NICs []NIC
+	// Path are the machine's other devices that pods' packets pass: tunnels, bridges and the
+	// ends of pods' devices. None if the user named interfaces, and none inside a namespace,
+	// all of whose devices are in NICs.
+	Path []NIC
 }
 
 // Gather reads the machine. nics names the interfaces to tune. Without names, Gather takes
-// the interface of the default route; for a bond, bridge or VLAN, its member devices. It
-// returns an error if an interface does not exist.
+// the interface of the default route (for a bond, bridge or VLAN, its member devices) and
+// the other devices of the pods' path. It returns an error if an interface does not exist.
 func Gather(ctx context.Context, m *Machine, nics []string) (*Facts, error) {
 	f := &Facts{ctx: ctx, m: m}
 	var err error
 	if f.Topology, err = readTopology(m.Files); err != nil {
 		return nil, err
 	}
-	if len(nics) == 0 {
+	named := len(nics) > 0
+	if !named {
 		if nics, err = f.defaultNICs(); err != nil {
 			return nil, err
 		}
@@ -42,6 +48,9 @@ func Gather(ctx context.Context, m *Machine, nics []string) (*Facts, error) {
 			return nil, err
 		}
 		f.NICs = append(f.NICs, nic)
+	}
+	if !named && !m.Namespace {
+		f.Path = f.path()
 	}
 	return f, nil
 }
@@ -167,15 +176,17 @@ func (f *Facts) change(p Place, to string) (Change, error) {
 	return Change{Place: p, From: from, To: to}, err
 }
 
-// nics returns the interfaces to tune, or a *NotApplicable if there is none.
+// nics returns the interfaces to tune and the other devices of the path, or a
+// *NotApplicable if there is none.
 func (f *Facts) nics() ([]NIC, error) {
-	if len(f.NICs) == 0 && f.m.Namespace {
+	all := slices.Concat(f.NICs, f.Path)
+	if len(all) == 0 && f.m.Namespace {
 		return nil, notApplicable("the namespace's interfaces cannot be read: that needs the right to mount /sys")
 	}
-	if len(f.NICs) == 0 {
+	if len(all) == 0 {
 		return nil, &NotApplicable{Reason: "no interface has the default route", Remedy: "name one with --nic"}
 	}
-	return f.NICs, nil
+	return all, nil
 }
 
 // each plans every interface and collects the changes. If no interface has any, it returns

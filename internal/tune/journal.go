@@ -206,6 +206,10 @@ func (j *Journal) Entries() []Entry {
 // Mark returns the current point in the journal, for Revert.
 func (j *Journal) Mark() int { return len(j.entries) }
 
+// Trial is the setting's name of what diagnose tries. It is there for seconds, unless what holds
+// it is killed.
+const Trial = "diagnose"
+
 // MarkOf returns the point in the journal after which there are changes of that setting alone,
 // for Revert: those of a trial that nobody took back.
 func (j *Journal) MarkOf(setting string) int {

@@ -21,9 +21,11 @@ type readFS interface {
 	Readlink(name string) (string, error)
 }
 
-// NIC is an interface that packets of other machines arrive on.
+// NIC is a network device: an interface that packets of other machines arrive on, or another
+// device of the pods' path.
 type NIC struct {
 	Name   string
+	Kind   string // of a device of the path; "" for an interface to tune
 	Driver string // "" for a virtual interface
 	Node   int    // NUMA node that it is attached to; -1 if unknown
 	RX, TX int    // numbers of queues

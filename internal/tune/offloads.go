@@ -23,7 +23,11 @@ var offloads = Setting{
 			}
 			var changes []Change
 			for _, name := range offloadNames {
-				if on, settable := features[name]; settable {
+				on, settable := features[name]
+				if name == "rx-gro" && n.Kind == kindVeth { // off by default: what arrives there was joined before
+					settable = false
+				}
+				if settable {
 					changes = append(changes, Change{Place{Feature, n.Name + " " + name}, onOff(on), "on"})
 				}
 			}

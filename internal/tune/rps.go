@@ -42,6 +42,9 @@ func (f *Facts) rpsCPUs(n NIC) ([]int, error) {
 	if len(f.Topology.CPUs) == 1 {
 		return nil, notApplicable("there is only one CPU")
 	}
+	if n.Kind == kindBridge || n.Kind == kindVeth {
+		return nil, notApplicable("%s gets no packets of other machines", n.Name)
+	}
 	if n.Driver != "" && n.RX >= len(cores) {
 		return nil, notApplicable("%s has a receive queue for each of the %d cores: its hardware spreads the load (RSS)", n.Name, len(cores))
 	}

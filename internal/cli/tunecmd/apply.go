@@ -49,7 +49,7 @@ func runTuneApply(c *cobra.Command, f *Flags, args []string) error {
 		return exit.Usage("nothing to apply: name settings, or a --profile; `cnibench tune plan` shows them")
 	}
 	if f.onCluster() {
-		return f.onNodes(c, args)
+		return f.onNodes(c, args, nil)
 	}
 	m, err := f.machine()
 	if err != nil {

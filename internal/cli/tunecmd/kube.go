@@ -31,8 +31,9 @@ type Nodes interface {
 	// AddFlags adds the flags named by tuneKubeFlags.
 	AddFlags(c *cobra.Command)
 	// Run runs this program with those arguments on the nodes that c's flags choose, and
-	// shows what each says. next is the next step after an end on the way.
-	Run(c *cobra.Command, args []string, next string) error
+	// shows what each says, as compare makes it unless that is nil. next is the next step
+	// after an end on the way.
+	Run(c *cobra.Command, args []string, next string, compare Compare) error
 }
 
 // addKube adds the flags of a cluster.
@@ -90,14 +91,14 @@ func sameNodes(c *cobra.Command, subcommand string) string {
 // onCluster reports whether the machines are the nodes of a cluster.
 func (f *Flags) onCluster() bool { return f.arena == arenaKube }
 
-// onNodes runs the same command on the nodes of the cluster, and shows what
+// onNodes runs the same command on the nodes of the cluster, with more flags, and shows what
 // each of them says.
-func (f *Flags) onNodes(c *cobra.Command, args []string) error {
-	return f.nodes.Run(c, onNodeArgs(c, args), "`"+sameNodes(c, "status")+"` says what is applied")
+func (f *Flags) onNodes(c *cobra.Command, args []string, compare Compare, more ...string) error {
+	return f.nodes.Run(c, onNodeArgs(c, args, more...), "`"+sameNodes(c, "status")+"` says what is applied", compare)
 }
 
 // onNodeArgs is the command line for a node.
-func onNodeArgs(c *cobra.Command, args []string) []string {
+func onNodeArgs(c *cobra.Command, args []string, more ...string) []string {
 	argv := []string{"tune", c.Name(), "--arena=" + arenaNode}
 	c.Flags().Visit(func(flag *pflag.Flag) {
 		if flag.Name == "arena" || slices.Contains(tuneKubeFlags, flag.Name) {
@@ -111,6 +112,7 @@ func onNodeArgs(c *cobra.Command, args []string) []string {
 			argv = append(argv, "--"+flag.Name+"="+value)
 		}
 	})
+	argv = append(argv, more...)
 	argv = append(argv, "--"+takeBackFlag+"="+sameNodes(c, "revert"))
 	return append(append(argv, "--"), args...)
 }

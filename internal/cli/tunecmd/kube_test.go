@@ -33,7 +33,7 @@ func (someNodes) AddFlags(c *cobra.Command) {
 	}
 }
 
-func (someNodes) Run(*cobra.Command, []string, string) error { return nil }
+func (someNodes) Run(*cobra.Command, []string, string, Compare) error { return nil }
 
 // A node is asked the same, but for where the cluster is.
 func TestOnNodeArgs(t *testing.T) {

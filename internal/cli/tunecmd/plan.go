@@ -42,30 +42,34 @@ a profile or settings it plans all settings.`,
 				}
 			}
 			if f.onCluster() {
-				return f.onNodes(c, args)
+				if export != "" {
+					return f.onNodes(c, args, nil)
+				}
+				return f.onNodes(c, args, comparePlans(asJSON), "--json=true")
 			}
 			m, err := f.machine()
 			if err != nil {
 				return err
 			}
+			f.lasting = export != ""
 			facts, items, err := f.plan(c, m, req)
 			if err != nil {
 				return err
 			}
-			switch {
-			case export != "":
+			if export != "" {
 				return tune.Export(c.OutOrStdout(), export, items)
-			case asJSON:
-				return cmdutil.PrintJSON(c.OutOrStdout(), planJSON(facts, items, byHand))
 			}
-			printPlan(c.OutOrStdout(), facts, items)
-			printByHand(c.OutOrStdout(), byHand)
+			p := newPlan(facts, items, byHand)
+			if asJSON {
+				return cmdutil.PrintJSON(c.OutOrStdout(), p)
+			}
+			p.print(c.OutOrStdout())
 			return nil
 		},
 	}
 	f.Choose(c)
 	f.where(c)
-	c.Flags().StringSliceVar(&f.nics, "nic", nil, "`interfaces` to tune (default: the interface of the default route)")
+	c.Flags().StringSliceVar(&f.nics, "nic", nil, "`interfaces` to tune (default: that of the default route, and the tunnels, bridges and veths of the pods' path)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	c.Flags().StringVar(&export, "export", "", "print a file that sets these values at every start: "+cmdutil.JoinOr(tune.ExportFormats))
 	_ = c.RegisterFlagCompletionFunc("export", cobra.FixedCompletions(tune.ExportFormats, cobra.ShellCompDirectiveNoFileComp))
@@ -83,29 +87,51 @@ type changeValue struct {
 
 type planValue struct {
 	tune.Setting
-	State   string        `json:"state"`
+	State   tune.State    `json:"state"`
 	Changes []changeValue `json:"changes"`
 	Advice  []string      `json:"advice"`
 	Reason  string        `json:"reason,omitempty"`
 	Remedy  string        `json:"remedy,omitempty"`
 }
 
-type machineValue struct {
-	CPUs  int      `json:"cpus"`
-	Cores int      `json:"cores"`
-	NUMA  int      `json:"numa_nodes"`
-	NICs  []string `json:"nics"`
+// deviceValue is a network device of a machine.
+type deviceValue struct {
+	Name string `json:"name"`
+	Kind string `json:"kind,omitempty"` // vxlan, bridge, veth, …; "" for an interface to tune
+	RX   int    `json:"rx_queues"`
+	TX   int    `json:"tx_queues"`
 }
 
-func planJSON(facts *tune.Facts, items []tune.Item, byHand []string) any {
-	machine := machineValue{CPUs: len(facts.Topology.CPUs), Cores: len(facts.Topology.Cores()), NUMA: len(facts.Topology.Nodes()), NICs: []string{}}
+type machineValue struct {
+	CPUs       int           `json:"cpus"`
+	Cores      int           `json:"cores"`
+	NUMA       int           `json:"numa_nodes"`
+	NICs       []string      `json:"nics"`
+	Interfaces []deviceValue `json:"interfaces"` // those of NICs
+	Path       []deviceValue `json:"path"`       // the other devices that pods' packets pass
+}
+
+// plan is what the settings would change on a machine, as JSON and on its way from a node.
+type plan struct {
+	Schema   string       `json:"schema"`
+	Machine  machineValue `json:"machine"`
+	Settings []planValue  `json:"settings"`
+	ByHand   []string     `json:"by_hand"`
+}
+
+func newPlan(facts *tune.Facts, items []tune.Item, byHand []string) plan {
+	machine := machineValue{CPUs: len(facts.Topology.CPUs), Cores: len(facts.Topology.Cores()), NUMA: len(facts.Topology.Nodes()), NICs: []string{}, Interfaces: []deviceValue{}, Path: []deviceValue{}}
 	for _, n := range facts.NICs {
 		machine.NICs = append(machine.NICs, n.Name)
+		machine.Interfaces = append(machine.Interfaces, deviceValue{n.Name, n.Kind, n.RX, n.TX})
+	}
+	for _, n := range facts.Path {
+		machine.Path = append(machine.Path, deviceValue{n.Name, n.Kind, n.RX, n.TX})
 	}
 	settings := []planValue{}
 	for _, item := range items {
 		v := planValue{
-			Setting: item.Setting, State: string(item.State), Changes: []changeValue{}, Advice: []string{},
+			Setting: item.Setting, State: item.State, Changes: []changeValue{}, Advice: []string{},
 			Reason: item.Reason, Remedy: item.Remedy,
 		}
 		for _, c := range item.Changes {
@@ -114,7 +140,20 @@ func planJSON(facts *tune.Facts, items []tune.Item, byHand []string) any {
 		v.Advice = append(v.Advice, item.Advice...)
 		settings = append(settings, v)
 	}
-	return map[string]any{"schema": "cnibench/tune-plan/1", "machine": machine, "settings": settings, "by_hand": append([]string{}, byHand...)}
+	return plan{"cnibench/tune-plan/1", machine, settings, append([]string{}, byHand...)}
+}
+
+// items returns the plan's settings for people: all veths as one.
+func (p plan) items() (list []tune.Item) {
+	for _, v := range p.Settings {
+		item := tune.Item{Setting: v.Setting, State: v.State, Reason: v.Reason, Remedy: v.Remedy, Proposal: tune.Proposal{Advice: v.Advice}}
+		for _, c := range v.Changes {
+			item.Changes = append(item.Changes, tune.Change{Place: tune.Place{Kind: tune.Kind(c.Kind), Name: c.Name}, From: c.From, To: c.To})
+		}
+		item.Changes = p.Machine.merged(item.Changes)
+		list = append(list, item)
+	}
+	return list
 }
 
 func newChangeValue(c tune.Change) changeValue {
@@ -129,6 +168,9 @@ func (f *Flags) plan(c *cobra.Command, m *tune.Machine, req tune.Request) (*tune
 	facts, err := tune.Gather(c.Context(), m, f.nics)
 	if err != nil {
 		return nil, nil, err
+	}
+	if f.lasting {
+		facts.Path = slices.DeleteFunc(facts.Path, func(n tune.NIC) bool { return n.Kind == veth })
 	}
 	wanted, err := req.Wanted()
 	if err != nil {

@@ -15,13 +15,25 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// printPlan prints the plan for people: what would change, what the user must do, what the
+// print prints the plan for people: what would change, what the user must do, what the
 // machine has already, and what does not apply here.
-func printPlan(w io.Writer, facts *tune.Facts, items []tune.Item) {
-	t := facts.Topology
-	fmt.Fprintf(w, "%s, %s, %s", unit.Plural(len(t.CPUs), "CPU"), unit.Plural(len(t.Cores()), "core"), unit.Plural(len(t.Nodes()), "NUMA node"))
-	for _, n := range facts.NICs {
+func (p plan) print(w io.Writer) {
+	m, items := p.Machine, p.items()
+	fmt.Fprintf(w, "%s, %s, %s", unit.Plural(m.CPUs, "CPU"), unit.Plural(m.Cores, "core"), unit.Plural(m.NUMA, "NUMA node"))
+	for _, n := range m.Interfaces {
 		fmt.Fprintf(w, "; %s: %s, %s", n.Name, unit.Plural(n.RX, "receive queue"), unit.Plural(n.TX, "transmit queue"))
+	}
+	var others []string
+	for _, n := range m.Path {
+		if n.Kind != veth {
+			others = append(others, n.Name+" ("+n.Kind+")")
+		}
+	}
+	if len(others) < len(m.Path) {
+		others = append(others, "veth* of pods")
+	}
+	if len(others) > 0 {
+		fmt.Fprintf(w, "; pods' path: %s", strings.Join(others, ", "))
 	}
 	fmt.Fprintln(w)
 	printSettings(w, "Would change", items, tune.StateChange)
@@ -45,6 +57,7 @@ func printPlan(w io.Writer, facts *tune.Facts, items []tune.Item) {
 			cmdutil.PrintTable(w, part.header, rows)
 		}
 	}
+	printByHand(w, p.ByHand)
 }
 
 // printByHand names what serves the same purpose and cnibench does not set.

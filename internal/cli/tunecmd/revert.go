@@ -48,7 +48,7 @@ func newTuneStatusCmd(nodes Nodes) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.onCluster() {
-				return f.onNodes(c, args)
+				return f.onNodes(c, args, nil)
 			}
 			out := c.OutOrStdout()
 			var list []tune.Status
@@ -98,7 +98,7 @@ func statusJSON(list []tune.Status) any {
 
 func newTuneRevertCmd(nodes Nodes) *cobra.Command {
 	f := Flags{nodes: nodes}
-	var force bool
+	var force, trials bool
 	c := &cobra.Command{
 		Use:   "revert",
 		Short: "Restore every old value",
@@ -108,12 +108,18 @@ stays in the journal, so that you can try again.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.onCluster() {
-				return f.onNodes(c, args)
+				return f.onNodes(c, args, nil)
 			}
 			found, err := withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {
-				return f.takeBack(c, m, j, force)
+				if !trials {
+					return f.takeBack(c, m, j, 0, force)
+				}
+				if mark := j.MarkOf(tune.Trial); mark < j.Mark() {
+					return f.takeBack(c, m, j, mark, force)
+				}
+				return nil
 			})
-			if err == nil && !found {
+			if err == nil && !found && !trials {
 				fmt.Fprintln(c.OutOrStdout(), nothingApplied)
 			}
 			return err
@@ -121,12 +127,22 @@ stays in the journal, so that you can try again.`,
 	}
 	f.where(c)
 	c.Flags().BoolVar(&force, "force", false, "also restore values that somebody changed since")
+	c.Flags().BoolVar(&trials, TrialsFlag, false, "only what a killed trial of diagnose left; prints nothing where there is none")
+	_ = c.Flags().MarkHidden(TrialsFlag)
 	return c
 }
 
-// takeBack reverts everything and prints what was restored.
-func (f *Flags) takeBack(c *cobra.Command, m *tune.Machine, j *tune.Journal, force bool) error {
-	r, err := tune.Revert(c.Context(), m, j, 0, force)
+// TrialsFlag limits revert to what a killed `diagnose --prove` left; nobody types it.
+const TrialsFlag = "trials"
+
+// RevertTrials is the command line by which a node takes that back.
+func RevertTrials() []string {
+	return []string{"tune", "revert", "--arena=" + arenaNode, "--" + TrialsFlag}
+}
+
+// takeBack reverts everything since the journal's mark and prints what was restored.
+func (f *Flags) takeBack(c *cobra.Command, m *tune.Machine, j *tune.Journal, mark int, force bool) error {
+	r, err := tune.Revert(c.Context(), m, j, mark, force)
 	var changes []tune.Change
 	for _, e := range r.Restored {
 		changes = append(changes, tune.Change{Place: e.Place, From: e.To, To: e.From})
@@ -157,6 +173,6 @@ func Clean(c *cobra.Command) (done bool, err error) {
 	}
 	f := Flags{arena: arenaLocal}
 	return withTuneJournal(&f, func(m *tune.Machine, j *tune.Journal) error {
-		return f.takeBack(c, m, j, false)
+		return f.takeBack(c, m, j, 0, false)
 	})
 }

@@ -50,6 +50,7 @@ type Flags struct {
 	set     []string // setting.parameter=value
 	sysctls []string // key=value
 	nics    []string
+	lasting bool // plans no device that goes with a pod
 	arena   string
 	root    string // a copied tree of /proc and /sys to use instead of this machine
 	nodes   Nodes  // nil: this program knows no clusters

@@ -229,6 +229,7 @@ func (s *session) measure(ctx context.Context) error {
 	if err := s.sizes(ctx); err != nil {
 		return err
 	}
+	s.tell("size")
 	for _, e := range s.watchedEnds() {
 		if err := e.agent.Record(ctx); err != nil {
 			return err
@@ -263,6 +264,15 @@ func (s *session) measure(ctx context.Context) error {
 		return s.prove(ctx)
 	}
 	return nil
+}
+
+// tell says a line of doctor's as soon as it is known.
+func (s *session) tell(what string) {
+	for _, line := range diagnose.Doctor(s.c) {
+		if line.What == what {
+			s.Progress(what + ": " + line.Text)
+		}
+	}
 }
 
 // snapshots takes a snapshot of every endpoint; after the slices only what has counters.

@@ -21,6 +21,8 @@ const (
 	packetRate  = 2000 // datagrams per second
 	smallPacket = 100  // bytes of payload
 	udpHeaders  = 28   // IPv4 and UDP
+
+	segments = "segments" // figure of a slice of bulk: how many were sent
 )
 
 // job is one probe of one path. Its slices come in turn with those of the others.
@@ -168,7 +170,7 @@ func (s *session) burst(ctx context.Context, from *end, target netip.AddrPort, r
 		}
 		return figures{diagnose.Failed: 1}, nil
 	}
-	f := figures{diagnose.Goodput: got.Goodput, diagnose.Retransmits: float64(got.Retransmits) / float64(max(1, got.Segments)), "segments": float64(got.Segments)}
+	f := figures{diagnose.Goodput: got.Goodput, diagnose.Retransmits: float64(got.Retransmits) / float64(max(1, got.Segments)), segments: float64(got.Segments)}
 	if got.Busy > 0 {
 		f[diagnose.Busy] = got.Busy.Seconds() / s.Slice.Seconds()
 		f[diagnose.RwndLimited] = got.RwndLimited.Seconds() / got.Busy.Seconds()
@@ -225,7 +227,9 @@ func (s *session) gather() {
 				probe.Figures[name] = slices.Max(values)
 			case diagnose.P50:
 				probe.Figures[name] = slices.Min(values)
-			case diagnose.Loss, diagnose.Failed, diagnose.Late, diagnose.Rate, diagnose.Retransmits:
+			case diagnose.Retransmits:
+				probe.Figures[name] = weighted(values, probe.Slices[segments])
+			case diagnose.Loss, diagnose.Failed, diagnose.Late, diagnose.Rate:
 				probe.Figures[name] = stat.Mean(values)
 			default:
 				probe.Figures[name] = stat.Median(values)
@@ -242,6 +246,19 @@ func (s *session) gather() {
 		}
 		s.path(j.kind, j.back, j.from, j.to).Probes[j.probe] = probe
 	}
+}
+
+// weighted returns the mean of the slices' shares, each weighted by how many it is a share of: a
+// slice in which bulk stood still sent little, and next to nothing but what it sent again.
+func weighted(shares, of []float64) float64 {
+	sum, all := 0.0, 0.0
+	for i, share := range shares {
+		sum, all = sum+share*of[i], all+of[i]
+	}
+	if all == 0 {
+		return stat.Mean(shares)
+	}
+	return sum / all
 }
 
 // addGrowth adds the growth of every counter between two marks. Counters that stood still are

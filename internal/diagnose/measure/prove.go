@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/diagnose"
+	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // Of a trial.
@@ -61,8 +62,7 @@ func (s *session) try(ctx context.Context, setting diagnose.Setting) (t diagnose
 		from, to = to, from
 	}
 	order := agent.Try{Journal: s.journal(e), Changes: setting.Changes, Machine: s.OwnMachine && !e.pod}
-	goodput := diagnose.TrialFigure{Metric: diagnose.Goodput}
-	again := diagnose.TrialFigure{Metric: "segments sent again", Lower: true}
+	var goodput, again slicePairs
 	t = diagnose.Trial{Key: setting.Key, Node: setting.Endpoint, What: setting.What}
 	take := func() (float64, float64, error) {
 		f, err := s.burst(ctx, from, to.at(to.ports.Sink), s.MaxRate)
@@ -87,18 +87,28 @@ func (s *session) try(ctx context.Context, setting diagnose.Setting) (t diagnose
 				return t, err
 			}
 			if with {
-				goodput.With, again.With = append(goodput.With, bits), append(again.With, lost)
+				goodput.with, again.with = append(goodput.with, bits), append(again.with, lost)
 			} else {
-				goodput.Without, again.Without = append(goodput.Without, bits), append(again.Without, lost)
+				goodput.without, again.without = append(goodput.without, bits), append(again.without, lost)
 			}
 		}
 	}
-	if rate := float64(s.MaxRate); rate > 0 && slices.Min(goodput.Without) > heldShare*rate && slices.Min(goodput.With) > heldShare*rate {
-		return t, fmt.Errorf("bulk reached the %v that it was held to with and without it, so nothing could move; give a higher --max-rate", s.MaxRate)
+	t.Figures, err = trialFigures(float64(s.MaxRate), goodput, again)
+	return t, err
+}
+
+// slicePairs has a figure of the slices without the change and of those with it.
+type slicePairs struct{ without, with []float64 }
+
+// trialFigures returns the figures of a trial of bulk that was held to the rate; 0 is no limit.
+// An error is that goodput could not move.
+func trialFigures(rate float64, goodput, again slicePairs) ([]diagnose.TrialFigure, error) {
+	if rate > 0 && slices.Min(goodput.without) > heldShare*rate && slices.Min(goodput.with) > heldShare*rate {
+		return nil, fmt.Errorf("bulk reached the %v that it was held to with and without it, so nothing could move; give a higher --max-rate", unit.BitRate(rate))
 	}
-	t.Figures = []diagnose.TrialFigure{goodput}
-	if !slices.Contains(again.Without, 0) {
-		t.Figures = append(t.Figures, again)
+	list := []diagnose.TrialFigure{{Metric: diagnose.Goodput, Without: goodput.without, With: goodput.with}}
+	if !slices.Contains(again.without, 0) {
+		list = append(list, diagnose.TrialFigure{Metric: "segments sent again", Lower: true, Without: again.without, With: again.with})
 	}
-	return t, nil
+	return list, nil
 }
