@@ -106,6 +106,7 @@ type Result struct {
 	Values       []float64   `json:"values"`                // of the valid samples that carry the metric, by round
 	VsBaseline   *Comparison `json:"vs_baseline"`           // null for the baseline, or if it has no comparable figure
 	AnotherRun   *AnotherRun `json:"another_run,omitempty"` // where the ratio would lie in another run; nil: not known
+	Usual        *Usual      `json:"usual,omitempty"`       // what is usual for the ratio; nil: not known, or several contenders
 	Ranked       bool        `json:"ranked"`                // contenders can be ranked by it: it is better high or low, and the contender causes it
 	// Letters are letters, "a" the best: contenders that share a letter can't be told
 	// apart. Empty if not ranked, or if the rounds are too few to tell any two apart.
@@ -152,10 +153,20 @@ type Comparison struct {
 type AnotherRun struct {
 	CI         Interval `json:"ci"`
 	Confidence float64  `json:"confidence"`
-	Runs       int      `json:"runs"`   // behind the interval, this one among them
-	Source     string   `json:"source"` // OwnRuns or ProjectRuns
+	Runs       int      `json:"runs"` // behind the interval, this one among them
+	// Machines is of how many machines the runs are; 1: the interval is for another hour of
+	// this machine, and says nothing of another machine.
+	Machines int    `json:"machines"`
+	Source   string `json:"source"` // OwnRuns or ProjectRuns
 	// Ratios are those of the user's own runs, in their order; nil with the project's.
 	Ratios []float64 `json:"ratios,omitempty"`
+}
+
+// Usual is what other contenders have whose packets travel in the same way; package otherruns
+// makes it for a run with one contender.
+type Usual struct {
+	Transport string   `json:"transport"`
+	Ratios    Interval `json:"ratios"` // to the baseline, the least and the greatest
 }
 
 // The sources of AnotherRun.

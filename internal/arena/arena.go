@@ -22,7 +22,8 @@ type Arena interface {
 	// Name is "lab", "microvm" or "kube".
 	Name() string
 	// Environment returns facts of the arena that explain a result and that a
-	// node's own fingerprint lacks, by environment key. It names no machine.
+	// node's own fingerprint lacks, by environment key. Names of machines are in
+	// result.Environment's keys that end in NameKey, and nowhere else.
 	Environment() result.Environment
 	// Anonymous returns the text without the names of machines: reports are
 	// published.

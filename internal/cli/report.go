@@ -22,7 +22,7 @@ func newReportCmd() *cobra.Command {
 	var format, output string
 	var studies []string
 	var repeats string
-	var wide bool
+	var wide, anonymous bool
 	c := &cobra.Command{
 		Use:   "report DIR...",
 		Short: "Show a run: text, Markdown, CSV, JSON, HTML, benchstat or OpenMetrics",
@@ -53,6 +53,9 @@ func newReportCmd() *cobra.Command {
 				}
 				if m, is, err := rundir.Read(rec); is && len(dirs) == 1 {
 					return reportMesh(c.OutOrStdout(), m, err, format, output)
+				}
+				if anonymous {
+					rec.Run.Environment = rec.Run.Environment.Anonymous()
 				}
 				r := report.Assemble(dir, rec, analysis.Options{})
 				if repeats != "" {
@@ -89,6 +92,7 @@ func newReportCmd() *cobra.Command {
 	c.Flags().StringVar(&format, "format", string(report.Text), "one of "+cmdutil.JoinOr(report.Formats()))
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` instead of standard output")
 	c.Flags().BoolVar(&wide, "wide", false, "text: tables of every step below the first ones")
+	c.Flags().BoolVar(&anonymous, "anonymous", false, "leave out the names of a cluster's nodes, e.g. to publish the page")
 	c.Flags().StringVar(&repeats, "study", "", "show the pictures of this published `study` (default: those of the one that the run repeats); see cnibench list studies")
 	addPublishedFlag(c, &studies)
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(report.Formats(), cobra.ShellCompDirectiveNoFileComp))

@@ -103,6 +103,7 @@ and a baseline of its own.`),
 	clusterflags.AddConnection(c, &f.Cluster)
 	contextHelp(c)
 	clusterflags.AddPods(c, &f.Cluster)
+	c.Flags().BoolVar(&f.Cluster.Anonymous, "anonymous", false, "kube: keep the names of nodes out of the run directory, e.g. to publish it; reports then say node1 and node2")
 	clusterflags.AddInstall(c, &f.Cluster)
 	completeRunFlags(c)
 	return c

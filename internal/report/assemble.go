@@ -50,6 +50,7 @@ func Elsewhere(rec *result.Record, r *analysis.Report, others []*analysis.Report
 		return // a test reads the table of this version
 	}
 	otherruns.Predict(r, others, table)
+	otherruns.SetUsual(r, table)
 	var choices []*analysis.Recommendation
 	for _, o := range others {
 		choices = append(choices, o.Recommendation)

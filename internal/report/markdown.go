@@ -15,8 +15,12 @@ func writeMarkdown(w io.Writer, r *analysis.Report, _ Options) error {
 	v := layout.New(r)
 	bw := bufio.NewWriter(w)
 	fmt.Fprintf(bw, "## cnibench: suite %s against %s\n\n", md(r.Run.Suite), md(r.Baseline))
-	fmt.Fprintf(bw, "Run %s, arena %s, %s, %s.\n\n", md(r.Run.ID), md(r.Run.Arena), v.RoundsTaken(), r.Run.Started.UTC().Format("2006-01-02 15:04 MST"))
-	for _, s := range v.Answer() {
+	fmt.Fprintf(bw, "Run %s, arena %s, %s, %s", md(r.Run.ID), md(r.Run.Arena), v.RoundsTaken(), r.Run.Started.UTC().Format("2006-01-02 15:04 MST"))
+	if nodes := r.Run.Environment.Nodes(); nodes != nil {
+		fmt.Fprintf(bw, ", between %s", md(analysis.AndList(nodes)))
+	}
+	bw.WriteString(".\n\n")
+	for _, s := range v.FirstScreen() {
 		fmt.Fprintf(bw, "- %s\n", md(s))
 	}
 	bw.WriteString("\n")
@@ -95,7 +99,7 @@ func mdAnotherRun(w *bufio.Writer, v *layout.View, g *layout.Group) {
 	if other == nil {
 		return
 	}
-	fmt.Fprintf(w, "**%s**\n\n", layout.AnotherRunTitle)
+	fmt.Fprintf(w, "**%s**\n\n", other.Title)
 	for i, cells := range append([][]string{other.Head}, other.Rows...) {
 		for _, c := range cells {
 			w.WriteString("| " + md(c) + " ")

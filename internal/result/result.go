@@ -229,6 +229,30 @@ const EmulatedKey = "arena.emulated"
 // Emulated says whether the kernel ran on an emulated CPU.
 func (e Environment) Emulated() bool { return e[EmulatedKey] == "true" }
 
+// NameKey ends the keys that hold a cluster's own name of a node, as kube.node1.name.
+const NameKey = ".name"
+
+// nodeKey returns the key of a node's name.
+func nodeKey(number int) string { return fmt.Sprintf("kube.node%d%s", number, NameKey) }
+
+// Nodes returns the names of a cluster's nodes by those that reports use, in their order:
+// "worker-a (node1)"; nil if they were not recorded.
+func (e Environment) Nodes() (list []string) {
+	for i := 1; e[nodeKey(i)] != ""; i++ {
+		list = append(list, fmt.Sprintf("%s (node%d)", e[nodeKey(i)], i))
+	}
+	return list
+}
+
+// Anonymous returns the environment without the names of nodes.
+func (e Environment) Anonymous() Environment {
+	other := maps.Clone(e)
+	for i := 1; other[nodeKey(i)] != ""; i++ {
+		delete(other, nodeKey(i))
+	}
+	return other
+}
+
 // Sample is one line of samples.jsonl: the values that one step gave for one
 // contender in one round, with its verdict. It is never changed once sealed.
 type Sample struct {

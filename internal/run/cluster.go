@@ -34,7 +34,7 @@ type Cluster struct {
 	Within                       []string // of --namespace
 	CPU, Memory, Service         string
 	Tolerations                  []string
-	Privileged                   bool
+	Privileged, Anonymous        bool
 
 	Install, Scratch bool
 	AcceptUnpinned   bool
@@ -63,7 +63,7 @@ func NodeNames(value string, given bool) ([]string, error) {
 func (k *Cluster) Options(nodes []string) kube.Options {
 	return kube.Options{
 		Kubeconfig: k.Kubeconfig, Context: k.Context, RequestTimeout: k.RequestTimeout, Nodes: nodes, NodeLabel: k.NodeLabel, Pod: k.Pod, To: k.To, Image: k.Image, PullPolicy: k.PullPolicy, Namespace: k.Namespace, Within: k.Within,
-		Tolerations: k.Tolerations, CPU: k.CPU, Memory: k.Memory, Service: k.Service, Privileged: k.Privileged,
+		Tolerations: k.Tolerations, CPU: k.CPU, Memory: k.Memory, Service: k.Service, Privileged: k.Privileged, Anonymous: k.Anonymous,
 	}
 }
 

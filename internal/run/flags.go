@@ -112,6 +112,7 @@ func flags() []flag {
 		{"versions", cluster, settled, onlyIf(func(f *Request) bool { return f.Cluster.Install }, word(func(f *Request) *string { return &f.Cluster.Versions })), ""},
 		{"pull-policy", cluster, recorded, word(func(f *Request) *string { return &f.Cluster.PullPolicy }), ""},
 		{"tolerations", cluster, recorded, list(func(f *Request) *[]string { return &f.Cluster.Tolerations }, ","), ""},
+		{"anonymous", cluster, settled, truth(func(f *Request) *bool { return &f.Cluster.Anonymous }), ""},
 		{"namespace-prefix", cluster, recorded, word(func(f *Request) *string { return &f.Cluster.Namespace }), DefaultNamespace},
 
 		// Where the cluster is, the names of its nodes, and what the user agreed to.

@@ -61,9 +61,9 @@ func TestSlowPods(t *testing.T) {
 		rec     *result.Record
 		numbers string
 	}{
-		"an offload lost":  {run("bridge × vxlan × kube-proxy", 1.2e9), "1.2 10 0.12 0.15 1.2"},
+		"an offload lost":  {run("bridge × vxlan × kube-proxy", 1.2e9), "1.2 10 0.12 0.19 0.98"},
 		"a healthy tunnel": {run("bridge × vxlan × kube-proxy", 5e9), ""},
-		"slow routes":      {run("ptp × routes", 2e9), "2 10 0.2 0.35 1.5"},
+		"slow routes":      {run("ptp × routes", 2e9), "2 10 0.2 0.32 1.3"},
 		"a cipher":         {run("ptp × wireguard", 1e9), ""},
 		"nobody knows":     {run("", 1e9), ""},
 	} {

@@ -17,15 +17,14 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// Confidence is the level of the intervals. Ratios of a run move together, so that one odd run
-// takes many of them: nine of ten of every run's ratios want more than 0.90.
-const Confidence = 0.95
+// Confidence is the level of the intervals: nine of ten ratios of another run.
+const Confidence = 0.90
 
 // Widest is how far the interval of a run's own ratio may reach for the ratio to count as
 // known in that run, as a share.
 const Widest = 0.30
 
-// least is the fewest runs that predict another.
+// least is the fewest machines, or hours of one machine, that predict another.
 const least = 3
 
 // Table are the project's own runs.
@@ -35,14 +34,23 @@ type Table struct {
 	Baseline string            `json:"baseline"`
 	Settings map[string]string `json:"settings"` // of the plan, where a run has to agree
 	Steps    []result.Step     `json:"steps"`    // with the parameters in which a run has to agree
-	Runs     []Run             `json:"runs"`
+	// Transports are the ways in which the packets of contenders travel between nodes.
+	Transports map[string]string `json:"transports"`
+	Products   Products          `json:"products"`
+	Runs       []Run             `json:"runs"`
+}
+
+// Products are ratios of products, not of their lab forms, to their nodes' network.
+type Products struct {
+	Source string                        `json:"source"`
+	Ratios map[string]map[string]float64 `json:"ratios"` // by figure and contender
 }
 
 // Run are a run's ratios to the baseline.
 type Run struct {
 	Started string `json:"started"` // UTC
-	Machine string `json:"machine"`
-	Beside  string `json:"beside"` // what else the machine did
+	Machine string `json:"machine"` // runs with the same text count as one machine
+	Beside  string `json:"beside"`  // what else the machine did
 	Source  string `json:"source"`
 	Rounds  int    `json:"rounds,omitempty"`
 	Lacks   string `json:"lacks,omitempty"` // which ratios of the source are left out, and why
@@ -97,84 +105,136 @@ var aspects = []result.Aspect{result.Traffic, result.Typical, result.Cost}
 func at(step, metric string) string { return step + " " + metric }
 
 // Predict sets the AnotherRun of the results of r whose ratios are known: from r and the
-// user's other runs of the same kind if these are two or more, else from r and the runs of
-// the table that measured the same.
+// user's other runs of the same kind if these tell of another machine or hour, else from all of
+// these and the runs of the table that measured the same.
 func Predict(r *analysis.Report, others []*analysis.Report, t *Table) {
-	own := RatiosOf(r)
-	var runs []Ratios
-	source := analysis.OwnRuns
+	own := []Run{runOf(r)}
 	for _, o := range others {
-		runs = append(runs, RatiosOf(o))
+		own = append(own, runOf(o))
 	}
-	if len(others)+1 < least {
-		source = analysis.ProjectRuns
-		for _, run := range t.without(r.Run.Started) {
-			runs = append(runs, run.Ratios)
-		}
+	runs, source := byHour(own), analysis.OwnRuns
+	if n := machines(own); n >= least {
+		runs = own // of several machines, hours of one are no draws
+	} else if n > 1 || machines(runs) < least {
+		runs, source = slices.Concat(own, t.without(r.Run.Started)), analysis.ProjectRuns
 	}
 	for i := range r.Results {
 		r.Results[i].AnotherRun = nil
 	}
 	run := &result.Run{Arena: r.Run.Arena, Baseline: r.Baseline, Plan: r.Plan, Environment: r.Run.Environment}
-	for key, ratios := range own {
+	for key := range own[0].Ratios {
 		step, metric, _ := strings.Cut(key, " ")
 		if source == analysis.ProjectRuns && !t.covers(run, step) {
 			continue
 		}
-		intervals, n := predict(key, ratios, runs)
+		intervals, behind := predict(key, runs[0], runs[1:])
+		behind.Source = source
+		if source == analysis.OwnRuns {
+			behind.Machines = machines(own) // not the hours of one
+		}
 		for i := range r.Results {
 			x := &r.Results[i]
-			if in, ok := intervals[x.Contender]; ok && x.Step == step && x.Metric == metric {
-				x.AnotherRun = &analysis.AnotherRun{CI: in, Confidence: Confidence, Runs: n, Source: source}
-				for k := range runs[:len(others)] {
-					if ratio, measured := runs[k][key][x.Contender]; measured {
-						x.AnotherRun.Ratios = append(x.AnotherRun.Ratios, ratio[0])
-					}
-				}
-				if len(others) > 0 {
-					x.AnotherRun.Ratios = slices.Insert(x.AnotherRun.Ratios, 0, x.VsBaseline.Ratio)
+			in, ok := intervals[x.Contender]
+			if !ok || x.Step != step || x.Metric != metric {
+				continue
+			}
+			another := behind
+			another.CI = in
+			for _, one := range own {
+				if ratio, measured := one.Ratios[key][x.Contender]; measured && len(own) > 1 {
+					another.Ratios = append(another.Ratios, ratio[0])
 				}
 			}
+			x.AnotherRun = &another
 		}
 	}
 }
 
-// predict returns the interval of each contender of own whose ratio is known, and the number
-// of runs behind them, the own one among them.
-func predict(key string, own map[string]Ratio, runs []Ratios) (map[string]analysis.Interval, int) {
-	var names []string
-	var rows [][]float64
-	for _, name := range analysis.SortedKeys(own) {
-		if own[name].known() {
-			names, rows = append(names, name), append(rows, []float64{own[name][0]})
-		}
+// runOf returns a report's run as those of the table are.
+func runOf(r *analysis.Report) Run {
+	env := r.Run.Environment
+	var machine []string
+	for _, key := range []string{"cpu.model", "cpu.signature", "cpu.online", "memory.total", "kernel.release"} {
+		machine = append(machine, env[key])
 	}
-	counted := 1
-	known := len(names)
+	return Run{Started: r.Run.Started.UTC().Format(minute), Machine: strings.Join(machine, ", "), Ratios: RatiosOf(r)}
+}
+
+// machines returns of how many machines runs are. Two that have the same hardware and kernel
+// count as one, since nothing tells them apart.
+func machines(runs []Run) int {
+	seen := map[string]bool{}
 	for _, run := range runs {
+		seen[run.Machine] = true
+	}
+	return len(seen)
+}
+
+// hour is how long after another run of the same machine a run must begin to tell of another
+// hour.
+const hour = 15 * time.Minute
+
+// byHour returns runs of one machine with the hour in place of the machine, so that runs right
+// after one another count once.
+func byHour(runs []Run) []Run {
+	order := slices.Clone(runs)
+	slices.SortStableFunc(order, func(a, b Run) int { return strings.Compare(a.Started, b.Started) })
+	begin, of := time.Time{}, map[string]string{}
+	for _, run := range order {
+		started, _ := time.Parse(minute, run.Started)
+		if started.Sub(begin) >= hour {
+			begin = started
+		}
+		of[run.Started] = begin.Format(minute)
+	}
+	hours := slices.Clone(runs)
+	for i := range hours {
+		hours[i].Machine = of[hours[i].Started]
+	}
+	return hours
+}
+
+// predict returns the interval of each contender of own whose ratio is known, and what stands
+// behind the intervals.
+func predict(key string, own Run, runs []Run) (map[string]analysis.Interval, analysis.AnotherRun) {
+	var names, levels []string
+	var rows [][][]float64 // by name, and by machine
+	behind := analysis.AnotherRun{Confidence: Confidence}
+	known := 0 // contenders of own
+	for i, run := range append([]Run{own}, runs...) {
 		used := false
-		for _, name := range analysis.SortedKeys(run[key]) {
-			if !run[key][name].known() {
+		for _, name := range analysis.SortedKeys(run.Ratios[key]) {
+			ratio := run.Ratios[key][name]
+			if !ratio.known() {
 				continue
 			}
-			i := slices.Index(names, name)
-			if i < 0 { // another contender tells how much runs differ, too
-				i = len(names)
+			if !slices.Contains(levels, run.Machine) {
+				levels = append(levels, run.Machine)
+			}
+			if !slices.Contains(names, name) { // another contender tells how much runs differ, too
 				names, rows = append(names, name), append(rows, nil)
 			}
-			rows[i], used = append(rows[i], run[key][name][0]), true
+			row, level := slices.Index(names, name), slices.Index(levels, run.Machine)
+			for len(rows[row]) <= level {
+				rows[row] = append(rows[row], nil)
+			}
+			rows[row][level], used = append(rows[row][level], ratio[0]), true
+		}
+		if i == 0 {
+			known = len(names)
 		}
 		if used {
-			counted++
+			behind.Runs++
 		}
 	}
+	behind.Machines = len(levels)
 	list := map[string]analysis.Interval{}
 	for i, s := range stat.PredictRatios(rows, Confidence)[:known] {
 		if s.Bounded() {
 			list[names[i]] = analysis.Interval{s.Low, s.High}
 		}
 	}
-	return list, counted
+	return list, behind
 }
 
 // Unlike says in what two runs differ so that one does not tell what the other would give; ""
@@ -248,17 +308,74 @@ func (t *Table) covers(r *result.Run, id string) bool {
 			return false
 		}
 	}
+	return t.hasStep(r.Plan.Steps, id)
+}
+
+// hasStep says whether the step of a plan is the one of the table.
+func (t *Table) hasStep(plan []result.Step, id string) bool {
 	isStep := func(s result.Step) bool { return s.ID == id }
-	i, k := slices.IndexFunc(t.Steps, isStep), slices.IndexFunc(r.Plan.Steps, isStep)
-	if i < 0 || k < 0 || r.Plan.Steps[k].Workload != t.Steps[i].Workload {
+	i, k := slices.IndexFunc(t.Steps, isStep), slices.IndexFunc(plan, isStep)
+	if i < 0 || k < 0 || plan[k].Workload != t.Steps[i].Workload {
 		return false
 	}
 	for name, value := range t.Steps[i].Params {
-		if fmt.Sprint(r.Plan.Steps[k].Params[name]) != fmt.Sprint(value) {
+		if fmt.Sprint(plan[k].Params[name]) != fmt.Sprint(value) {
 			return false
 		}
 	}
 	return true
+}
+
+// SetUsual sets the Usual of the results of a run with one contender, which is compared with
+// no other: what the table's lab forms and products with its transport had.
+func SetUsual(r *analysis.Report, t *Table) {
+	for i := range r.Results {
+		r.Results[i].Usual = nil
+	}
+	if len(r.Contenders) > 2 || r.Run.Environment.Emulated() || r.Run.Arena == "imported" {
+		return // the baseline is one of the two
+	}
+	for i := range r.Results {
+		x := &r.Results[i]
+		transport := r.Run.Environment["kube.cni.transport"]
+		if k := slices.IndexFunc(r.Contenders, func(c result.ContenderInfo) bool { return c.ID == x.Contender }); k >= 0 && transport == "" {
+			if parts := strings.Split(r.Contenders[k].Datapath, " × "); len(parts) > 1 {
+				transport = parts[1]
+			}
+		}
+		if x.Contender != r.Baseline && x.VsBaseline != nil && t.hasStep(r.Plan.Steps, x.Step) {
+			x.Usual = t.Usual(transport, at(x.Step, x.Metric))
+		}
+	}
+}
+
+// Usual returns the least and the greatest known ratio of the table's lab forms and products with
+// a transport; nil if there are none.
+func (t *Table) Usual(transport, key string) *analysis.Usual {
+	u := &analysis.Usual{Transport: transport}
+	add := func(name string, ratio float64) {
+		if t.Transports[name] != transport {
+			return
+		}
+		if u.Ratios == (analysis.Interval{}) {
+			u.Ratios = analysis.Interval{ratio, ratio}
+		}
+		u.Ratios = analysis.Interval{min(u.Ratios[0], ratio), max(u.Ratios[1], ratio)}
+	}
+	for _, run := range t.Runs {
+		for name, ratio := range run.Ratios[key] {
+			if ratio.known() {
+				add(name, ratio[0])
+			}
+		}
+	}
+	for name, ratio := range t.Products.Ratios[key] {
+		add(name, ratio)
+	}
+	if u.Ratios == (analysis.Interval{}) {
+		return nil
+	}
+	return u
 }
 
 // Order says of each figure of the table in how many of its runs the first of two contenders

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/diagnose"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/dev/simulations.md")
@@ -55,31 +58,36 @@ func TestProjectRuns(t *testing.T) {
 // score counts the ratios of other runs that a run's prediction holds.
 type score struct{ inside, all int }
 
-// holdOut predicts from every run, each with the table's runs that are neither it nor the one
-// whose ratios are looked for, and counts the ratios of the others that lie in the intervals.
-func holdOut(runs []Run, miss func(from, of Run, key, name string, in analysis.Interval)) []score {
-	scores := make([]score, len(runs))
+// holdOut predicts from every run, and counts the ratios of the others that lie in the
+// intervals: those of another machine, of which no run was seen, and those of another hour of
+// the same machine, of which only that hour was not.
+func holdOut(runs []Run, miss func(from, of Run, key, name string, in analysis.Interval)) (machine, hour []score) {
+	machine, hour = make([]score, len(runs)), make([]score, len(runs))
 	for i, from := range runs {
 		for k, of := range runs {
 			if i == k {
 				continue
 			}
-			var rest []Ratios
-			for l := range runs {
-				if l != i && l != k {
-					rest = append(rest, runs[l].Ratios)
+			s := &hour[i]
+			if of.Machine != from.Machine {
+				s = &machine[i]
+			}
+			var rest []Run
+			for l, run := range runs {
+				if l != i && l != k && (run.Machine != of.Machine || of.Machine == from.Machine) {
+					rest = append(rest, run)
 				}
 			}
 			for _, key := range analysis.SortedKeys(from.Ratios) {
-				intervals, _ := predict(key, from.Ratios[key], rest)
+				intervals, _ := predict(key, from, rest)
 				for _, name := range analysis.SortedKeys(intervals) {
 					other, in := of.Ratios[key][name], intervals[name]
 					if !other.known() {
 						continue
 					}
-					scores[i].all++
+					s.all++
 					if in[0] <= other[0] && other[0] <= in[1] {
-						scores[i].inside++
+						s.inside++
 					} else {
 						miss(from, of, key, name, in)
 					}
@@ -87,21 +95,45 @@ func holdOut(runs []Run, miss func(from, of Run, key, name string, in analysis.I
 			}
 		}
 	}
-	return scores
+	return machine, hour
 }
 
 // The prediction from each of the project's runs holds at least nine of ten ratios of the
-// others, which it has not seen.
+// runs of other machines, of which it has seen none.
 func TestPredictionHoldsOtherRuns(t *testing.T) {
 	runs := project(t).Runs
-	scores := holdOut(runs, func(from, of Run, key, name string, in analysis.Interval) {
+	machine, hour := holdOut(runs, func(from, of Run, key, name string, in analysis.Interval) {
 		t.Logf("from %s: %s of %s in %s is %.2f, outside %.2f–%.2f", from.Started, key, name, of.Started, of.Ratios[key][name][0], in[0], in[1])
 	})
-	for i, s := range scores {
-		t.Logf("from %s: %d of %d ratios of the others inside", runs[i].Started, s.inside, s.all)
+	for i, s := range machine {
+		t.Logf("from %s: %d of %d ratios of other machines inside, %d of %d of the same machine", runs[i].Started, s.inside, s.all, hour[i].inside, hour[i].all)
 		if s.all == 0 || float64(s.inside) < 0.9*float64(s.all) {
-			t.Errorf("from %s: %d of %d ratios of the others inside, want nine of ten", runs[i].Started, s.inside, s.all)
+			t.Errorf("from %s: %d of %d ratios of other machines inside, want nine of ten", runs[i].Started, s.inside, s.all)
 		}
+		if h := hour[i]; float64(h.inside) < 0.9*float64(h.all) {
+			t.Errorf("from %s: %d of %d ratios of other hours inside, want nine of ten", runs[i].Started, h.inside, h.all)
+		}
+	}
+}
+
+// What is usual has one source: package diagnose, which may import nothing, has the table's least
+// and greatest goodput widened by a half each way, for short slices beside other work.
+func TestUsualIsOne(t *testing.T) {
+	table := project(t)
+	for _, transport := range []string{"vxlan", "routes"} {
+		usual := table.Usual(transport, at("dts", result.Goodput))
+		band, known := diagnose.UsualGoodput(transport)
+		if usual == nil || !known {
+			t.Fatalf("%s: %v, %v", transport, usual, known)
+		}
+		for i, want := range []float64{usual.Ratios[0] / 1.5, usual.Ratios[1] * 1.5} {
+			if math.Abs(band[i]-want) > 0.006 {
+				t.Errorf("%s: diagnose has %v, the table %.2f–%.2f", transport, band, usual.Ratios[0], usual.Ratios[1])
+			}
+		}
+	}
+	if u := table.Usual("mpls", at("dts", result.Goodput)); u != nil {
+		t.Errorf("mpls: %v", u)
 	}
 }
 
@@ -132,8 +164,8 @@ func TestPage(t *testing.T) {
 
 func pageTable(table *Table) string {
 	var b strings.Builder
-	b.WriteString("\n| run, UTC | machine | beside it | host-gw goodput | VXLAN goodput | VXLAN CPU | VXLAN p50 | ratios of the other runs inside |\n|---|---|---|---:|---:|---:|---:|---:|\n")
-	scores := holdOut(table.Runs, func(Run, Run, string, string, analysis.Interval) {})
+	b.WriteString("\n| run, UTC | machine | beside it | host-gw goodput | VXLAN goodput | VXLAN CPU | VXLAN p50 | ratios of other machines inside | of other hours |\n|---|---|---|---:|---:|---:|---:|---:|---:|\n")
+	machine, hour := holdOut(table.Runs, func(Run, Run, string, string, analysis.Interval) {})
 	for i, run := range table.Runs {
 		fmt.Fprintf(&b, "| %s | %s | %s |", run.Started, run.Machine, run.Beside)
 		for _, c := range []struct{ key, contender string }{
@@ -145,7 +177,11 @@ func pageTable(table *Table) string {
 			}
 			b.WriteString(" " + cell + " |")
 		}
-		fmt.Fprintf(&b, " %d of %d |\n", scores[i].inside, scores[i].all)
+		hours := "–"
+		if hour[i].all > 0 {
+			hours = fmt.Sprintf("%d of %d", hour[i].inside, hour[i].all)
+		}
+		fmt.Fprintf(&b, " %d of %d | %s |\n", machine[i].inside, machine[i].all, hours)
 	}
 	return b.String() + "\n"
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/cnibench/cnibench/internal/contender"
 )
 
 func TestAnonymous(t *testing.T) {
@@ -27,5 +29,18 @@ func TestAnonymous(t *testing.T) {
 	a.list = []*node{{name: "node1", realName: "node2"}, {name: "node2", realName: "node1"}}
 	if text := "node node2 (node1) is not there"; a.Anonymous(text) != text {
 		t.Errorf("%q became %q", text, a.Anonymous(text))
+	}
+}
+
+// The environment has each node's name once, unless it is to be anonymous.
+func TestNamesOfNodes(t *testing.T) {
+	for anonymous, want := range map[bool]int{false: 2, true: 0} {
+		a := &Arena{
+			cl: &Cluster{Config: &rest.Config{}, cargo: newCargo()}, thisCluster: &contender.Contender{}, opt: Options{Anonymous: anonymous, Image: "example/shell:1"},
+			list: []*node{{name: "node1", realName: "worker-a"}, {name: "node2", realName: "worker-b"}},
+		}
+		if names := a.Environment().Nodes(); len(names) != want {
+			t.Errorf("anonymous %v: %v", anonymous, names)
+		}
 	}
 }

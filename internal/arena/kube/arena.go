@@ -212,6 +212,9 @@ func (a *Arena) Environment() result.Environment {
 		for key, value := range nodeFacts(n.info) {
 			set(n.name+"."+key, value)
 		}
+		if !a.opt.Anonymous && n.realName != n.name {
+			set(n.name+result.NameKey, n.realName)
+		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -64,6 +64,8 @@ type Options struct {
 	// Privileged makes the nodes' pods privileged. OpenMachines needs that, and so does
 	// check encryption if the runtime denies pods raw sockets.
 	Privileged bool
+	// Anonymous keeps the names of nodes out of Environment.
+	Anonymous bool
 	// OnNodes gives the nodes' pods the node's processes, so that install/node acts on
 	// the nodes; it needs Privileged.
 	OnNodes bool

@@ -9,11 +9,9 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// AnotherRunTitle is the title of the tables of what another run would give.
-const AnotherRunTitle = "Another machine or hour"
-
 // AnotherRun is a table of the intervals in which ratios would lie in another run.
 type AnotherRun struct {
+	Title string
 	Head  []string   // contender, then the figures
 	Rows  [][]string // by contender
 	About string
@@ -67,14 +65,22 @@ func (v *View) AnotherRun(g *Group) *AnotherRun {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	by := fmt.Sprintf("this run and %s of the project on machines with two CPUs", unit.Plural(any.Runs-1, "run"))
-	if any.Source == analysis.OwnRuns {
-		by = fmt.Sprintf("these %d runs", any.Runs)
+	by := fmt.Sprintf("this run and %s of the project on %s with two CPUs", unit.Plural(any.Runs-1, "run"), unit.Plural(any.Machines-1, "machine"))
+	t.Title = "Another machine or hour"
+	where := "another run"
+	switch {
+	case any.Source == analysis.ProjectRuns && any.Ratios != nil:
+		by = fmt.Sprintf("these %d runs and %d of the project on machines with two CPUs", len(any.Ratios), any.Runs-len(any.Ratios))
+	case any.Source == analysis.OwnRuns && any.Machines == 1:
+		t.Title, where = "Another hour of this machine", "another run on this machine"
+		by = fmt.Sprintf("these %d runs, which say nothing of another machine", any.Runs)
+	case any.Source == analysis.OwnRuns:
+		by = fmt.Sprintf("these %d runs on %d machines", any.Runs, any.Machines)
 	}
 	if any.Ratios != nil {
 		by += " (their ratios come first)"
 	}
-	t.About = fmt.Sprintf("Where the ratio to %s of another run lies, with %s confidence, by %s. All ratios of a run move together: the order holds better than they do.",
-		v.Baseline, unit.FormatPercent(any.Confidence), by)
+	t.About = fmt.Sprintf("Where the ratio to %s of %s lies, with %s confidence, by %s. All ratios of a run move together: the order holds better than they do.",
+		v.Baseline, where, unit.FormatPercent(any.Confidence), by)
 	return t
 }

@@ -33,6 +33,10 @@ func (v *View) Answer() []string {
 		if len(v.Groups) > 1 {
 			prefix = g.Title() + ": "
 		}
+		if s := (answer{v}).alone(g); s != "" {
+			sentences = append(sentences, prefix+s)
+			continue
+		}
 		for _, c := range v.AnswerColumns(g) {
 			if s := (answer{v}).verdict(g, c); s != "" {
 				sentences = append(sentences, prefix+s)
@@ -50,6 +54,16 @@ func (v *View) Answer() []string {
 		sentences = append(sentences, next)
 	}
 	return sentences
+}
+
+// FirstScreen returns the sentences with which a report begins, in the order in which a reader
+// asks: what must not be overlooked, what to choose, and the figures.
+func (v *View) FirstScreen() []string {
+	answer, advice := v.Answer(), v.AdviceLines()
+	if !v.Chosen() {
+		return append(answer, advice...)
+	}
+	return slices.Insert(answer, min(len(v.alarms()), len(answer)), advice...)
 }
 
 // Title returns the report's verdict in a line: whom the choice names, or else which contender
@@ -140,7 +154,8 @@ func (v answer) verdict(g *Group, c Column) string {
 	}
 	others := slices.DeleteFunc(slices.Clone(figures), v.isHost)
 	if len(others) == 1 {
-		return about + ": " + v.single(g, c, others[0])
+		s, _ := v.single(g, c, others[0])
+		return about + ": " + s + "."
 	}
 	best := lettered(others, "a")
 	if len(best) == 0 {
@@ -163,7 +178,7 @@ func (v answer) verdict(g *Group, c Column) string {
 	}
 	switch {
 	case len(names) == 1:
-		rest = append(rest, fmt.Sprintf("%s: %s is best%s", about, names[0], v.ratioText(c, best)))
+		rest = append(rest, fmt.Sprintf("%s: %s is best%s", about, names[0]+v.bare(names[0]), v.ratioText(c, best)))
 	default:
 		rest = append(rest, fmt.Sprintf("%s: %s are best%s; the rounds cannot tell them apart", about, few(names), v.ratioText(c, best)))
 	}
@@ -179,53 +194,18 @@ func (v answer) verdict(g *Group, c Column) string {
 	return strings.Join(append(rest, v.byFamily(c, others, names)...), ". ") + "."
 }
 
+// bare says of a contender that it is no product for clusters; "" of a product.
+func (v answer) bare(contender string) string {
+	if slices.ContainsFunc(v.Contenders, func(c result.ContenderInfo) bool { return c.ID == contender && c.Product == "kernel" }) {
+		return ", a bare datapath and no product,"
+	}
+	return ""
+}
+
 // isHost says whether the figure is of the host network, which nobody can choose. Another
 // baseline, as an imported run may name, is a pod network.
 func (v answer) isHost(f *analysis.Result) bool {
 	return f.Contender == v.Baseline && v.Baseline == "host"
-}
-
-// single describes the only contender of a column beside the baseline: there is nothing to
-// choose.
-func (v answer) single(g *Group, c Column, f *analysis.Result) string {
-	base := g.Figure(v.Baseline, c)
-	if base == nil || base.Median <= 0 {
-		return fmt.Sprintf("%s: %s.", f.Contender, Value(f))
-	}
-	who, has := f.Contender, "has"
-	if v.Run.Arena == "kube" && who == "this-cluster" {
-		who, has = "pods", "have"
-	}
-	if f.VsBaseline == nil {
-		return fmt.Sprintf("%s %s %s where %s has %s; %s are too few for a ratio.", who, has, Value(f), v.Baseline, Value(base), unit.Plural(v.Taken(g, c), "round"))
-	}
-	ratio := f.VsBaseline.Ratio
-	how := fmt.Sprintf("%.0f %% of %s's", 100*ratio, v.Baseline)
-	if c.Better == result.Lower {
-		how = unit.Ratio(ratio) + " times " + v.Baseline + "'s"
-	}
-	s := fmt.Sprintf("%s %s %s (%s of %s)", who, has, how, Value(f), Value(base))
-	if f.VsBaseline.CI != nil {
-		s += fmt.Sprintf(", interval %s–%s×", unit.Ratio(f.VsBaseline.CI[0]), unit.Ratio(f.VsBaseline.CI[1]))
-	}
-	return s + "." + v.products(c)
-}
-
-// productGoodput are the least and the greatest ratio of goodput of one TCP stream to the nodes'
-// own network that products had on the project's test bed, by transport: the dts column of
-// docs/fidelity.md, four to seven rounds each.
-var productGoodput = map[string][2]float64{"vxlan": {0.53, 0.65}, "routes": {0.80, 0.86}}
-
-// products says what products with the cluster's transport had on the test bed; "" for other
-// figures.
-func (v answer) products(c Column) string {
-	transport := v.Run.Environment["kube.cni.transport"]
-	band, known := productGoodput[transport]
-	i := slices.IndexFunc(v.Steps, func(s result.Step) bool { return s.ID == c.Step })
-	if !known || c.Metric != result.Goodput || i < 0 || fmt.Sprint(v.Steps[i].Params["streams"]) != "1" {
-		return ""
-	}
-	return fmt.Sprintf(" Products with %s had %.0f–%.0f %% on the project's test bed (two nodes on one machine).", transports[transport], 100*band[0], 100*band[1])
 }
 
 // byMedians describes a column whose rounds are too few for letters, by what runs of one
@@ -593,20 +573,40 @@ func (v *View) AdviceLines() []string {
 	for _, name := range named(rec)[:min(len(named(rec)), maxNamed)] {
 		lines = append(lines, v.heldLine(name)...)
 	}
-	for _, need := range []struct{ scenario, need, words string }{{"policies", "policy", "With NetworkPolicy"}, {"encryption", "encryption", "Encrypted"}} {
+	for _, need := range []struct{ scenario, need, words, remedy string }{
+		{"policies", "policy", "With NetworkPolicy", ""},
+		{"encryption", "encryption", "Encrypted", ": add cilium-wg or calico-wg (--contenders; with --arena microvm where the kernel lacks WireGuard)"},
+	} {
 		k := slices.IndexFunc(v.Advice, func(a analysis.Advice) bool { return a.Scenario == need.scenario && a.Measured() })
 		switch {
 		case k < 0 || !v.someKnown(need.need):
 			continue // nobody looked
 		case len(v.Advice[k].Recommendation.Ranked) == 0:
-			lines = append(lines, need.words+": not measured; no contender of this run has it.")
+			lines = append(lines, need.words+": not measured; no contender of this run has it"+need.remedy+".")
 		case slices.Equal(named(v.Advice[k].Recommendation), named(rec)):
 			lines = append(lines, need.words+": "+analysis.AndList(named(rec))+", too.")
+		case need.need == "encryption":
+			lines = append(lines, need.words+": "+FirmnessText(v.Advice[k].Recommendation)+v.costOf(v.Advice[k].Recommendation.Ranked[0].Contender, rec.Ranked[0].Contender)+".")
 		default:
 			lines = append(lines, need.words+": "+FirmnessText(v.Advice[k].Recommendation)+".")
 		}
 	}
 	return lines
+}
+
+// costOf says what share of the first choice's goodput the first encrypted contender lacks; "" if
+// it lacks none, or nothing was measured.
+func (v *View) costOf(encrypted, first string) string {
+	for i := range v.Groups {
+		g := &v.Groups[i]
+		for _, c := range v.AnswerColumns(g) {
+			e, f := g.Figure(encrypted, c), g.Figure(first, c)
+			if c.Metric == result.Goodput && e != nil && f != nil && 0 < e.Median && e.Median < f.Median {
+				return fmt.Sprintf("; encryption costs %.0f %% of the goodput (%s of %s)", 100*(1-e.Median/f.Median), outOf(Value(e), Value(f)), first)
+			}
+		}
+	}
+	return ""
 }
 
 // someKnown reports whether it is known of any contender of the recommendation whether it

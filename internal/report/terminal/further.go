@@ -47,7 +47,7 @@ func (t *Writer) anotherRun(g *layout.Group) {
 	if other == nil {
 		return
 	}
-	t.Line(t.Paint(Bold, layout.AnotherRunTitle))
+	t.Line(t.Paint(Bold, other.Title))
 	tw := NewGrid(ButFirst(len(other.Head))...)
 	for i, cells := range append([][]string{other.Head}, other.Rows...) {
 		row := table.Row{}

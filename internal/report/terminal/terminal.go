@@ -56,7 +56,7 @@ func New(opt Screen) *Writer {
 func Report(w io.Writer, r *analysis.Report, opt Screen) error {
 	t := New(opt)
 	t.View = layout.New(r)
-	for i, s := range t.Answer() {
+	for i, s := range t.FirstScreen() {
 		style := ""
 		if i == 0 {
 			style = Bold
@@ -72,7 +72,6 @@ func Report(w io.Writer, r *analysis.Report, opt Screen) error {
 		t.shortLegend()
 	}
 	t.pictures()
-	t.advice()
 	t.published()
 	t.findings()
 	t.unsupported()
@@ -84,6 +83,9 @@ func (t *Writer) header() {
 	about := fmt.Sprintf("Suite %s, arena %s, %s, run %s, %s", t.Run.Suite, t.Run.Arena, t.RoundsTaken(), t.Run.ID, t.Run.Started.UTC().Format("2006-01-02 15:04 MST"))
 	if len(t.Groups) == 1 && t.Groups[0].Title() != "" {
 		about += ", " + t.Groups[0].Title()
+	}
+	if nodes := t.Run.Environment.Nodes(); nodes != nil {
+		about += ", between " + analysis.AndList(nodes)
 	}
 	if mode := t.Plan.Settings["offload"]; mode != "" { // decides what a packet is
 		about += ", --offload " + mode
@@ -155,19 +157,6 @@ func (t *Writer) shortLegend() {
 		link = "docs/statistics.md"
 	}
 	t.Line(t.Paint(Dim, link))
-	t.Line("")
-}
-
-// advice is the choice in three lines: for no need, with policy, with encryption.
-func (t *Writer) advice() {
-	lines := t.AdviceLines()
-	if len(lines) == 0 {
-		return
-	}
-	t.Line(t.Paint(Bold, "Choice"))
-	for _, s := range lines {
-		t.WrapAfter("  ", 2, text.SafeLine(s))
-	}
 	t.Line("")
 }
 
