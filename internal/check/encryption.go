@@ -29,7 +29,7 @@ func (encryption) Info() Info {
 
 // The facts that the check can find.
 const (
-	plain     = "plain"     // the marker was seen on the underlay
+	Plain     = "plain"     // the marker was seen on the underlay
 	encrypted = "encrypted" // it was not, and packets of a cipher were
 	unseen    = "unseen"    // neither
 )
@@ -333,7 +333,7 @@ func judgeWire(path, protocol, promised string, sightings []sighting) Case {
 	}
 	switch {
 	case len(inClear) > 0:
-		c.Found = plain
+		c.Found = Plain
 		c.Text = fmt.Sprintf("the marker was seen in %s (%s)", counts(c.Values, sightings, "_marked"), strings.Join(slices.Sorted(maps.Keys(inClear)), ", "))
 	case len(enciphered) > 0:
 		c.Found = encrypted
@@ -342,14 +342,14 @@ func judgeWire(path, protocol, promised string, sightings []sighting) Case {
 		c.Text = fmt.Sprintf("the marker was in none of %d packets, and none that could hold it was of a cipher that cnibench knows", watched)
 	}
 	switch {
-	case (promised == "none" || promised == "") && c.Found == plain:
+	case (promised == "none" || promised == "") && c.Found == Plain:
 		return pass(c)
 	case promised != "none" && c.Found == encrypted:
 		return pass(c)
 	case promised == "": // of a network that nobody has described
 		c.Verdict, c.Next = Fail, lookElsewhere
 		return c
-	case promised != "none" && c.Found == plain:
+	case promised != "none" && c.Found == Plain:
 		c.Verdict = Fail
 		c.Text += "; the contender's file promises " + promised
 		c.Next = "Don't send secrets over it; see whether encryption is switched on on every node."
@@ -364,10 +364,10 @@ func judgeWire(path, protocol, promised string, sightings []sighting) Case {
 // wireWord is the environment's word for a judged path.
 func wireWord(c Case) string {
 	switch {
-	case c.Found != plain && c.Verdict == Fail:
+	case c.Found != Plain && c.Verdict == Fail:
 		return unseen
-	case c.Found == plain && c.Verdict == Pass:
-		return plain
+	case c.Found == Plain && c.Verdict == Pass:
+		return Plain
 	}
 	return string(c.Verdict)
 }
@@ -384,7 +384,7 @@ func judgeTogether(cases []Case) {
 	}
 	for i := range cases {
 		c := &cases[i]
-		if c.Found != plain {
+		if c.Found != Plain {
 			continue
 		}
 		switch ciphered, everywhere := c.countCiphered(); {

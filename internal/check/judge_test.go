@@ -90,7 +90,7 @@ func TestJudgeTogether(t *testing.T) {
 		for i, found := range tt.found {
 			seen := []sighting{{"node1", agent.Sniffed{Marked: map[string]map[string]uint64{"pod": {}, "service": {}}, Large: map[string]uint64{}}}}
 			path := []string{"pod", "service"}[i]
-			if strings.Contains(found, plain) {
+			if strings.Contains(found, Plain) {
 				seen[0].Marked[path]["tcp"] = 2
 			}
 			if strings.Contains(found, encrypted) {

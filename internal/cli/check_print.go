@@ -22,6 +22,9 @@ func writeChecks(w io.Writer, o *run.CheckOutput, format string) error {
 	if format == "json" {
 		return cmdutil.PrintJSON(w, o)
 	}
+	if o.Idle() != "" {
+		return nil // the error says it in a line
+	}
 	show := cmdutil.PrintTable
 	if format == "md" {
 		show = printMarkdown
@@ -121,9 +124,18 @@ func checkRows(r *check.Result) (rows [][]string) {
 		if c.Next != "" {
 			text += ". " + c.Next
 		}
-		row(string(c.Verdict), c.Found, text)
+		row(verdictWord(c), c.Found, text)
 	}
 	return rows
+}
+
+// verdictWord is the verdict of a case for people: pass means protected, so that what went in clear
+// as promised has another word.
+func verdictWord(c *check.Case) string {
+	if c.Verdict == check.Pass && c.Found == check.Plain {
+		return "NOT ENCRYPTED"
+	}
+	return string(c.Verdict)
 }
 
 // sameAs names the other cases that came out as the told one.

@@ -64,3 +64,32 @@ func TestCheckMatrix(t *testing.T) {
 		t.Errorf("one check is a row a contender:\n%s", got)
 	}
 }
+
+// Pass means protected: what went in clear, as nobody promised otherwise, has another word.
+func TestPlainIsNoPass(t *testing.T) {
+	for found, want := range map[string]string{check.Plain: "NOT ENCRYPTED", "encrypted": "pass"} {
+		r := check.Result{Check: "encryption", Contender: "x", Cases: []check.Case{{Name: "tcp", Verdict: check.Pass, Found: found}}}
+		if got := checkRows(&r)[0][4]; got != want {
+			t.Errorf("%s: %q, want %q", found, got, want)
+		}
+	}
+}
+
+// What was checked of nobody is a line, the reason of most, and no table of skips.
+func TestNothingChecked(t *testing.T) {
+	skipped := func(contender, text string) check.Result {
+		return check.Result{Check: "policy", Contender: contender, Cases: []check.Case{{Name: "network", Verdict: check.Skip, Text: text, Next: "Take a cluster."}}}
+	}
+	o := &run.CheckOutput{Results: []check.Result{skipped("host", "one network"), skipped("a", "no product here"), skipped("b", "no product here")}}
+	var b bytes.Buffer
+	if err := writeChecks(&b, o, "text"); err != nil || b.Len() > 0 {
+		t.Errorf("%v: %s", err, b.String())
+	}
+	if got, want := o.Idle(), "no product here. Take a cluster."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	o.Results[1].Cases[0].Verdict = check.Pass
+	if got := o.Idle(); got != "" {
+		t.Errorf("something was checked: %q", got)
+	}
+}

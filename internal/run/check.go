@@ -200,6 +200,8 @@ func (o *CheckOutput) verdict(named bool) error {
 		return exit.With(exit.Failed, fmt.Errorf("not carried out: %s", strings.Join(compact(broken), ", ")))
 	case len(failed) > 0:
 		return exit.With(exit.Gate, fmt.Errorf("not as claimed: %s", strings.Join(compact(failed), ", ")))
+	case o.Idle() != "":
+		return exit.With(exit.Unsupported, fmt.Errorf("nothing was checked: %s", o.Idle()))
 	case named && len(o.Unsupported) > 0:
 		var ids []string
 		for _, u := range o.Unsupported {
@@ -212,6 +214,24 @@ func (o *CheckOutput) verdict(named bool) error {
 		return exit.With(exit.Unsupported, fmt.Errorf("can't run here: %s%s", strings.Join(ids, ", "), hint))
 	}
 	return nil
+}
+
+// Idle says why nothing was checked of any contender, which is the reason of most; "" if
+// something was.
+func (o *CheckOutput) Idle() string {
+	why, most, counts := "", 0, map[string]int{}
+	for i := range o.Results {
+		r := &o.Results[i]
+		told := r.Telling()
+		if r.Error != "" || r.Verdict() != check.Skip || told == nil {
+			return ""
+		}
+		text := strings.TrimSuffix(strings.TrimSuffix(told.Text, ".")+". "+told.Next, ". ")
+		if counts[text]++; counts[text] > most {
+			why, most = text, counts[text]
+		}
+	}
+	return why
 }
 
 // compact sorts the list and removes what is in it twice.

@@ -83,7 +83,7 @@ func TestFlags(t *testing.T) {
 			}
 			value := "7"
 			switch r.name {
-			case "install":
+			case "install", "anonymous":
 				value = "true"
 			case "accel":
 				value = "tcg"
