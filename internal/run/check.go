@@ -222,7 +222,7 @@ func (o *CheckOutput) Idle() string {
 	why, most, counts := "", 0, map[string]int{}
 	for i := range o.Results {
 		r := &o.Results[i]
-		told := r.Telling()
+		told := r.MainCase()
 		if r.Error != "" || r.Verdict() != check.Skip || told == nil {
 			return ""
 		}
