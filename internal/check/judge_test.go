@@ -80,10 +80,10 @@ func TestJudgeTogether(t *testing.T) {
 		found []string
 		want  string
 	}{
-		"one direction":  {[]string{plain + encrypted, plain}, "fail fail; 4 packets beside it were of a cipher, and long enough for it: a part is encrypted, perhaps one direction, plain pass"},
-		"plain":          {[]string{plain, plain}, "plain pass, plain pass"},
+		"one direction":  {[]string{Plain + encrypted, Plain}, "fail fail; 4 packets beside it were of a cipher, and long enough for it: a part is encrypted, perhaps one direction, plain pass"},
+		"plain":          {[]string{Plain, Plain}, "plain pass, plain pass"},
 		"encrypted":      {[]string{encrypted, encrypted}, "pass pass, pass pass"},
-		"skips Services": {[]string{encrypted, plain}, "pass pass, fail fail; encrypted were pod-tcp"},
+		"skips Services": {[]string{encrypted, Plain}, "pass pass, fail fail; encrypted were pod-tcp"},
 	} {
 		var cases []Case
 		var got []string
