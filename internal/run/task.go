@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cnibench/cnibench/internal/arena/guest"
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 )
@@ -41,8 +41,8 @@ type AnyVerb interface {
 // Inside is what a task knows of the place where it is carried out.
 type Inside struct {
 	Venue Venue
-	Lab   lab.Options  // of a lab
-	Guest *guest.Facts // of the guest that this process runs in; nil outside of guests
+	Lab   lab.Options // of a lab
+	Guest *vm.Facts   // of the guest that this process runs in; nil outside of guests
 }
 
 // In takes the task to the venue and returns the answer. The
@@ -106,7 +106,7 @@ type handOver struct {
 	Verb  string          `json:"verb"`
 	Task  json.RawMessage `json:"task"`
 	Lab   lab.Options     `json:"lab"`
-	Guest *guest.Facts    `json:"guest,omitempty"` // in which the lab is
+	Guest *vm.Facts       `json:"guest,omitempty"` // in which the lab is
 }
 
 // answer is what comes back.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnibench/cnibench/internal/arena/guest"
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/result"
@@ -20,7 +20,7 @@ import (
 // A process gets the lab and the task that were handed over, to the last field.
 func TestHandOver(t *testing.T) {
 	asked := handOver{
-		At: atLab, Verb: "run", Guest: &guest.Facts{Emulated: true},
+		At: atLab, Verb: "run", Guest: &vm.Facts{Emulated: true},
 		Lab: lab.Options{
 			Nodes: 2, Underlay: lab.UnderlayAuto, MTU: 1500, PodMTU: 1400, LineRate: 1e9, Offload: lab.OffloadWire, Congestion: "reno",
 			CPUs: lab.Placement{Client: []int{0}, Server: []int{1}, Rest: []int{0, 1}}, Custom: &lab.CustomAttach{File: "f", Conf: []byte("{}"), Transport: "vxlan"}, NICDriver: "e1000",

@@ -32,11 +32,15 @@ func newCluster(f *Request) (*clusterVenue, error) {
 	if err != nil {
 		return nil, err
 	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
 	k := &clusterVenue{request: f, Options: f.Cluster.Options(nodes)}
 	if k.lineRate, k.mtu, err = f.link(); err != nil {
 		return nil, err
 	}
-	k.Options.Log, k.Options.OnNodes = logInfo, f.OnNodes
+	k.Options.Log, k.Options.OnNodes, k.Options.Guard = logInfo, f.OnNodes, []string{exe, GuardCommand}
 	k.Options.NetAdmin = f.ForSelfTest && f.Cluster.Privileged
 	if !f.Cluster.Install {
 		for _, flag := range []string{"scratch", "mirror", "versions", "accept-unpinned"} {

@@ -69,7 +69,7 @@ func (g *guestVenue) carry(ctx context.Context, _ AnyVerb, h *handOver) (*answer
 	if err := g.request.placeOn(&g.options, cpus); err != nil {
 		return nil, err
 	}
-	h.At, h.Lab, h.Guest = atGuest, g.options, &guest.Facts{Emulated: config.Accel == vm.AccelTCG}
+	h.At, h.Lab, h.Guest = atGuest, g.options, &vm.Facts{Emulated: config.Accel == vm.AccelTCG}
 	text, err := json.Marshal(h)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (f *Request) bootSameKernel(run *result.Run) {
 // run, such as a guest's kernel, an image, or the plugins of a CNI configuration. In a guest
 // files have the owners of the machine outside.
 func checkOwner(dir string) error {
-	if guest.Here() != nil {
+	if vm.Here() != nil {
 		return nil
 	}
 	for _, name := range []string{dir, filepath.Join(dir, "run.json")} {

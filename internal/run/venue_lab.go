@@ -25,7 +25,7 @@ import (
 type labVenue struct {
 	options lab.Options
 	custom  *contender.Contender // nil: none
-	guest   *guest.Facts         // of the guest that this process runs in; nil outside of guests
+	guest   *vm.Facts            // of the guest that this process runs in; nil outside of guests
 }
 
 // newHereLab returns the lab of this machine.
@@ -37,10 +37,10 @@ func newHereLab(f *Request) (Venue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLab(options, guest.Here()), nil
+	return newLab(options, vm.Here()), nil
 }
 
-func newLab(options lab.Options, guest *guest.Facts) *labVenue {
+func newLab(options lab.Options, guest *vm.Facts) *labVenue {
 	p := &labVenue{options: options, guest: guest}
 	if options.Custom != nil {
 		p.custom = options.Custom.Contender()

@@ -70,7 +70,7 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 	config.QPS, config.Burst = requestsPerSecond, requestBurst
 	config.UserAgent = "cnibench"
 	config.WarningHandler = rest.NoWarnings{} // only errors matter here
-	cl := &Cluster{Config: config, Context: kubeContext, Options: o, program: Program, dir: dir, cargo: newCargo(), guard: &guard{argv: guardArgv()}}
+	cl := &Cluster{Config: config, Context: kubeContext, Options: o, program: Program, dir: dir, cargo: newCargo(), guard: &guard{argv: o.Guard}}
 	cl.Exec = cl.stream
 	asked := rest.CopyConfig(config)
 	asked.Timeout = o.RequestTimeout

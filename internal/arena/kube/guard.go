@@ -157,12 +157,3 @@ func (cl leftovers) removeRuns(ctx context.Context, runs []string) error {
 	}
 	return cl.removeNamespaces(ctx, names...)
 }
-
-// guardArgv returns the command line of a guard, or nil if this program's file is not known.
-func guardArgv() []string {
-	program, err := os.Executable()
-	if err != nil || strings.HasSuffix(program, ".test") { // a test's program would run its tests once more
-		return nil
-	}
-	return []string{program, GuardCommand}
-}

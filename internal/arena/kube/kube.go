@@ -75,6 +75,9 @@ type Options struct {
 	Programs []string
 	// Install installs contenders on the cluster; nil measures the cluster as it is.
 	Install Installer
+	// Guard is the command line that starts Guard in this program; nil: nobody removes what
+	// this process leaves if it is killed.
+	Guard []string
 	// Log, if not nil, is called with messages on the progress.
 	Log func(format string, args ...any)
 }

@@ -32,6 +32,13 @@ func (g *guest) command() error {
 		return g.finish(ending{Code: 127}, err)
 	}
 	unix.Umask(g.order.Umask)
+	facts, err := json.Marshal(Facts{g.order.Emulated})
+	if err == nil {
+		err = os.WriteFile(factsFile, facts, 0o644)
+	}
+	if err != nil {
+		return err
+	}
 	env := append(g.order.Env, GuestEnv+"="+g.order.Release, EmulatedEnv+"="+strconv.FormatBool(g.order.Emulated))
 	pid, err := syscall.ForkExec(argv0, g.order.Argv, &syscall.ProcAttr{
 		Dir: g.order.Dir, Env: env, Files: streams.child,

@@ -7,10 +7,12 @@
 package vm
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"time"
 
@@ -55,13 +57,40 @@ const (
 	AccelTCG  = "tcg"
 )
 
-// Variables that the guest's init sets for the command.
+// Variables that the guest's init sets for the user's command. This program reads Facts.
 const (
 	// GuestEnv holds the guest's kernel release. It is set if the command runs in a guest.
 	GuestEnv = "CNIBENCH_VM"
 	// EmulatedEnv is "true" if the guest's CPU is emulated, else "false".
 	EmulatedEnv = "CNIBENCH_VM_EMULATED"
 )
+
+// Facts are what a process in a guest knows of the guest.
+type Facts struct {
+	Emulated bool `json:"emulated"` // the CPU
+}
+
+// factsFile is the file in which the guest's init hands the facts over, as JSON.
+const factsFile = "/run/cnibench-guest.json"
+
+// Here returns the facts of the guest that this process runs in; nil outside of guests, and in
+// the lab's own namespaces, to which a task brings them.
+func Here() *Facts {
+	var f Facts
+	text, err := os.ReadFile(factsFile)
+	if err != nil || json.Unmarshal(text, &f) != nil {
+		return nil
+	}
+	return &f
+}
+
+// Accel returns the acceleration that the guest has, as a value of --accel.
+func (f *Facts) Accel() string {
+	if f.Emulated {
+		return AccelTCG
+	}
+	return AccelKVM
+}
 
 // Unsupported says why a guest cannot run here, and what would help.
 type Unsupported struct {
