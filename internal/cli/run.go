@@ -10,7 +10,6 @@ import (
 	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/cli/clusterflags"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/stat"
 	"github.com/cnibench/cnibench/internal/study"
@@ -117,50 +116,54 @@ func runRun(c *cobra.Command, f *runFlags) error {
 		return err
 	}
 	f.from(c)
-	list, err := f.clusters()
-	if err == nil && len(list) == 1 {
-		list, err = f.kernels(c)
-	}
-	repeats, repeatErr := f.repeated()
 	switch {
-	case err == nil && repeatErr != nil:
-		err = repeatErr
-	case err == nil && len(repeats) > 1 && len(list) > 1:
-		err = exit.Usage("--repeat is for runs of one cluster; name one --context")
-	case len(repeats) > 1:
-		list = repeats
+	case f.repeat != 1 || f.spread != 0:
+		return f.runRepeats(c)
+	case strings.Contains(f.Cluster.Context, ","):
+		return f.runContexts(c)
+	case f.Study != "":
+		return f.runKernels(c)
 	}
-	if err != nil {
-		return err
-	}
-	var jobs []*run.Job
-	for i, one := range list {
-		job, err := one.Prepare()
-		if err != nil {
-			return err
-		}
-		jobs = append(jobs, job)
-		if f.plan && (i == 0 || len(repeats) < 2) { // repeated runs have one plan
-			if err := job.WritePlan(c.OutOrStdout()); err != nil {
-				return err
-			}
-		}
-	}
-	if f.plan {
-		return nil
-	}
-	if len(repeats) > 1 {
-		return leadRepeats(c, f, jobs)
-	}
-	if len(list) > 1 && !f.Kind().Cluster {
-		return leadKernels(c, f.Out, list, jobs)
-	}
-	return leadClusters(c, list, jobs)
+	return f.runOnce(c)
 }
 
 // from completes the request with what the command line is and has set.
 func (f *runFlags) from(c *cobra.Command) {
 	f.Given, f.Tool = cmdutil.GivenFlags(c), tool()
+}
+
+// runOnce makes one run.
+func (f *runFlags) runOnce(c *cobra.Command) error {
+	job, err := f.Prepare()
+	if err != nil {
+		return err
+	}
+	if f.plan {
+		return job.WritePlan(c.OutOrStdout())
+	}
+	if f.Resume == "" {
+		job.WarnOfNoise(c.ErrOrStderr())
+	}
+	return job.Lead(c.Context(), c.OutOrStdout())
+}
+
+// prepareAll prepares several runs before the first begins. With --plan it prints the plans
+// of the first of them, as many as plans says.
+func (f *runFlags) prepareAll(c *cobra.Command, runs []*runFlags, plans int) (jobs []*run.Job, err error) {
+	for i, one := range runs {
+		job, err := one.Prepare()
+		if err == nil && f.plan && i < plans {
+			err = job.WritePlan(c.OutOrStdout())
+		}
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, job)
+	}
+	if !f.plan {
+		jobs[0].WarnOfNoise(c.ErrOrStderr())
+	}
+	return jobs, nil
 }
 
 // addGuest adds the flags of a guest to a command that has --arena microvm.

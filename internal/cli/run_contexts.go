@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/run"
 )
 
-// clusters returns a request for each of the contexts that --context lists. The run
+// clusters returns a request for each of the two contexts that --context lists. The run
 // directories of two are OUT-1 and OUT-2, since a context's name may hold what no file name
 // can. It is wrong usage to list more than two, or to give two what only one cluster has.
 func (f *runFlags) clusters() ([]*runFlags, error) {
@@ -21,8 +21,6 @@ func (f *runFlags) clusters() ([]*runFlags, error) {
 		contexts[i] = strings.TrimSpace(contexts[i])
 	}
 	switch {
-	case len(contexts) == 1:
-		return []*runFlags{f}, nil
 	case len(contexts) > 2 || contexts[0] == "" || contexts[1] == "":
 		return nil, exit.Usage("--context %s: name one context, or two to compare, as in --context a,b", f.Cluster.Context)
 	case f.Resume != "":
@@ -47,27 +45,26 @@ func (f *runFlags) clusters() ([]*runFlags, error) {
 	return all, nil
 }
 
-// leadClusters measures one cluster after the other, and compares two by their ratios to the
-// nodes' own network, which both have.
-func leadClusters(c *cobra.Command, clusters []*runFlags, jobs []*run.Job) error {
+// runContexts measures one cluster after the other, and compares the two by their ratios to
+// the nodes' own network, which both have.
+func (f *runFlags) runContexts(c *cobra.Command) error {
+	clusters, err := f.clusters()
+	if err != nil {
+		return err
+	}
+	jobs, err := f.prepareAll(c, clusters, len(clusters))
+	if err != nil || f.plan {
+		return err
+	}
 	for i, job := range jobs {
-		f := clusters[i]
-		if len(jobs) > 1 {
-			fmt.Fprintf(c.ErrOrStderr(), "cluster %d of %d, context %s: %s\n", i+1, len(jobs), f.Cluster.Context, f.Out)
-		}
-		if i == 0 && f.Resume == "" {
-			job.WarnOfNoise(c.ErrOrStderr())
-		}
+		fmt.Fprintf(c.ErrOrStderr(), "cluster %d of %d, context %s: %s\n", i+1, len(jobs), clusters[i].Cluster.Context, clusters[i].Out)
 		switch err := job.Lead(c.Context(), c.OutOrStdout()); {
 		case err != nil && i > 0:
 			return fmt.Errorf("%w\nThe first cluster's figures are in %s. Measure the second alone with --context %s --out DIR, then: cnibench compare %s DIR --vs-baseline --force",
-				err, clusters[0].Out, f.Cluster.Context, clusters[0].Out)
+				err, clusters[0].Out, clusters[i].Cluster.Context, clusters[0].Out)
 		case err != nil:
 			return err
 		}
-	}
-	if len(jobs) == 1 {
-		return nil
 	}
 	first, second := clusters[0], clusters[1]
 	fmt.Fprintf(c.OutOrStdout(), "\nContext %s (old) against context %s (new), each by its ratios to its own %s; again with: cnibench compare %s %s --vs-baseline --force\n\n",

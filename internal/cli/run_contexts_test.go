@@ -21,9 +21,7 @@ func TestClusters(t *testing.T) {
 	}
 	t.Setenv("KUBECONFIG", kubeconfig)
 	for args, want := range map[string][][2]string{
-		"--arena=kube --out=x": {{"", "x"}},
-		"--arena=kube --out=x --context=arn:aws:eks:1:cluster/c": {{"arn:aws:eks:1:cluster/c", "x"}},
-		"--arena=kube --out=x/ --context=old,/new":               {{"old", "x-1"}, {"/new", "x-2"}},
+		"--arena=kube --out=x/ --context=old,/new": {{"old", "x-1"}, {"/new", "x-2"}},
 	} {
 		_, f := parsed(t, strings.Fields(args)...)
 		all, err := f.clusters()

@@ -17,10 +17,9 @@ import (
 
 // kernels returns the runs of a study: one of this kernel, and, if some of the study's
 // contenders need another kernel and a guest can boot here, one in a guest. They are in
-// folders lab and microvm of OUT, which `cnibench report OUT` shows one under the other. Any
-// other request is one run.
+// folders lab and microvm of OUT, which `cnibench report OUT` shows one under the other.
 func (f *runFlags) kernels(c *cobra.Command) ([]*runFlags, error) {
-	if f.Study == "" || f.Arena != run.Auto || f.Resume != "" || f.plan || f.Keep || vm.Available() != nil {
+	if f.Arena != run.Auto || f.Resume != "" || f.plan || f.Keep || vm.Available() != nil {
 		return []*runFlags{f}, nil
 	}
 	catalogue, err := run.LoadCatalogue()
@@ -74,9 +73,19 @@ func (f *runFlags) splitByKernel(wanted []string, supports []run.Support) []*run
 	return []*runFlags{&first, &second}
 }
 
-// leadKernels measures a study under one kernel after the other.
-func leadKernels(c *cobra.Command, folder string, all []*runFlags, jobs []*run.Job) error {
-	jobs[0].WarnOfNoise(c.ErrOrStderr())
+// runKernels measures a study, under one kernel after the other.
+func (f *runFlags) runKernels(c *cobra.Command) error {
+	all, err := f.kernels(c)
+	if err != nil {
+		return err
+	}
+	if len(all) == 1 {
+		return all[0].runOnce(c)
+	}
+	jobs, err := f.prepareAll(c, all, 0)
+	if err != nil {
+		return err
+	}
 	for i, job := range jobs {
 		fmt.Fprintf(c.ErrOrStderr(), "run %d of %d, arena %s: %s\n", i+1, len(jobs), all[i].Arena, all[i].Out)
 		if err := job.Lead(c.Context(), c.OutOrStdout()); err != nil {
@@ -87,6 +96,6 @@ func leadKernels(c *cobra.Command, folder string, all []*runFlags, jobs []*run.J
 			return err
 		}
 	}
-	fmt.Fprintf(c.OutOrStdout(), "\nBoth runs, one under the other: cnibench report %s\n", text.ShellWord(folder))
+	fmt.Fprintf(c.OutOrStdout(), "\nBoth runs, one under the other: cnibench report %s\n", text.ShellWord(f.Out))
 	return nil
 }

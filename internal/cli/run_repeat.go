@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,10 +24,10 @@ func (f *runFlags) repeated() ([]*runFlags, error) {
 	switch {
 	case f.repeat < 1 || f.spread < 0:
 		return nil, exit.Usage("--repeat wants 1 run or more, and --spread no negative time")
-	case f.repeat == 1 && f.spread > 0:
-		return nil, exit.Usage("--spread is the time from the begin of a run to that of the next; add --repeat 3")
 	case f.repeat == 1:
-		return []*runFlags{f}, nil
+		return nil, exit.Usage("--spread is the time from the begin of a run to that of the next; add --repeat 3")
+	case strings.Contains(f.Cluster.Context, ","):
+		return nil, exit.Usage("--repeat is for runs of one cluster; name one --context")
 	case f.Resume != "" || f.Keep || f.Study != "":
 		return nil, exit.Usage("--repeat makes new runs of a suite; leave out --resume, --keep and --study")
 	}
@@ -45,9 +46,17 @@ func (f *runFlags) repeated() ([]*runFlags, error) {
 	return all, nil
 }
 
-// leadRepeats measures one run after the other, each begun --spread after the one before, and
+// runRepeats makes one run after the other, each begun --spread after the one before, and
 // shows what they say together.
-func leadRepeats(c *cobra.Command, f *runFlags, jobs []*run.Job) error {
+func (f *runFlags) runRepeats(c *cobra.Command) error {
+	runs, err := f.repeated()
+	if err != nil {
+		return err
+	}
+	jobs, err := f.prepareAll(c, runs, 1) // they have one plan
+	if err != nil || f.plan {
+		return err
+	}
 	begin := time.Now()
 	for i, job := range jobs {
 		if wait := time.Until(begin.Add(time.Duration(i) * f.spread)); i > 0 && wait > 0 {
@@ -59,9 +68,6 @@ func leadRepeats(c *cobra.Command, f *runFlags, jobs []*run.Job) error {
 			}
 		}
 		fmt.Fprintf(c.ErrOrStderr(), "run %d of %d: %s\n", i+1, len(jobs), filepath.Join(f.Out, strconv.Itoa(i+1)))
-		if i == 0 {
-			job.WarnOfNoise(c.ErrOrStderr())
-		}
 		if err := job.Lead(c.Context(), c.OutOrStdout()); err != nil {
 			return fmt.Errorf("run %d of %d: %w", i+1, len(jobs), err)
 		}
@@ -75,7 +81,7 @@ func leadRepeats(c *cobra.Command, f *runFlags, jobs []*run.Job) error {
 		}
 		shown, records = append(shown, report.Run{Dir: dir, Report: report.Assemble(dir, rec, analysis.Options{})}), append(records, rec)
 	}
-	shown, err := together([]string{f.Out}, shown, records)
+	shown, err = together([]string{f.Out}, shown, records)
 	if err != nil {
 		return err
 	}

@@ -10,20 +10,20 @@ import (
 // verbs are what can be done in a venue. To add one, add its line.
 func verbs() []run.AnyVerb {
 	return []run.AnyVerb{
-		run.MeasureVerb(), run.CheckVerb(), run.ProbeVerb(), run.ProbeClusterVerb(), run.SelfTestVerb(), run.DiagnoseVerb(), run.MeshVerb(), bench.Verb(),
+		run.SurveyVerb(), run.MeasureVerb(), run.CheckVerb(), run.ProbeVerb(), run.ProbeClusterVerb(), run.SelfTestVerb(), run.DiagnoseVerb(), run.MeshVerb(), bench.Verb(),
 	}
 }
 
-// newInsideCmd is this program in a guest or in the lab's namespaces, where it takes a task
+// newInsideCmd is this program in a guest or in the lab's namespaces, where it takes tasks
 // over from the process that the user started.
 func newInsideCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:    run.InsideCommand,
-		Short:  "Carry out the task that standard input hands over, as JSON",
+		Short:  "Carry out the tasks that standard input hands over, as JSON",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return run.TakeOver(c.Context(), c.InOrStdin(), c.OutOrStdout(), verbs())
+			return run.Serve(c.Context(), c.InOrStdin(), c.OutOrStdout(), verbs())
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -55,8 +56,8 @@ func sampleOf(verdict result.Verdict, step, kernel string) result.Sample {
 type poor struct{ arena.Arena }
 
 func (poor) Name() string                               { return "lab" }
-func (poor) Environment() result.Environment            { return result.Environment{} }
-func (poor) Anonymous(text string) string               { return text }
+func (poor) MaxUp() int                                 { return 9 }
+func (poor) Slice() (lead, length time.Duration)        { return time.Millisecond, time.Second }
 func (poor) Variant(*contender.Contender) string        { return "switch" }
 func (poor) HasPath(*contender.Contender, string) error { return nil }
 func (poor) Supports(_ context.Context, c *contender.Contender) error {
@@ -171,12 +172,18 @@ func enlisted(t *testing.T, a arena.Arena, arenaName string, wanted []string) (*
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := &result.Run{Baseline: "host"}
-	s := &Session{
-		Inside:      &Inside{Venue: &labVenue{}},
-		Measurement: Measurement{Wanted: wanted, Baseline: "host", NeedThisKernel: arenaName == Lab}, Catalogue: cat,
+	j := &Job{request: &Request{Arena: arenaName}, Venue: &labVenue{}, Catalogue: cat, candidates: cat.Contenders, named: wanted != nil}
+	j.Record.Baseline = "host"
+	if j.named {
+		if j.candidates, err = cat.Pick(wanted); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return run, s.enlist(t.Context(), a, run)
+	s, err := surveyArena(t.Context(), a, cat.Contenders, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &j.Record, j.complete(s, nil)
 }
 
 // oldKernel is an arena that runs host and macvlan alone.

@@ -104,11 +104,10 @@ func (f *Request) chosen(venue Venue) ([]*contender.Contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := f.contenders(catalogue, venue)
-	if err != nil || ids == nil {
-		return venue.Candidates(catalogue.Contenders), err
+	if !f.namesContenders() {
+		return venue.Candidates(catalogue.Contenders), nil
 	}
-	return catalogue.Pick(ids)
+	return f.contenders(catalogue, venue)
 }
 
 // CheckOutput is what `cnibench check` found; --json prints it.

@@ -12,9 +12,11 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/check"
 	"github.com/cnibench/cnibench/internal/cli/exit"
+	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
@@ -27,42 +29,34 @@ import (
 // Job is a request with what follows from it, as the user's process prepares it.
 type Job struct {
 	Measurement
-	request   *Request
 	Venue     Venue
 	Catalogue *Catalogue
-	resumed   *result.Run // nil for a new run
+	// Copies of the baseline are measured beside it. To the arena they are the baseline.
+	Copies []*contender.Contender
+	// Single says that no two contenders may be up at the same time.
+	Single bool
+	// Adapt, if set, changes the plan by what only the worker knows: its guest, nil outside of guests.
+	Adapt func(*vm.Facts)
+
+	request    *Request
+	candidates []*contender.Contender                  // of a new run: those that run if the arena can run them
+	named      bool                                    // the user named the candidates
+	alone      struct{ duration, warmup unit.Seconds } // window and warm-up where contenders take no turns
 }
 
-// Measurement is a run as it crosses to the process that measures: all that the request
-// decides. That process adds to Plan what only the opened arena knows: which contenders can
-// run, what they lack, and the rates that are found by calibration. It then writes the plan
-// into the run directory.
+// Measurement is a run as it crosses to the worker that measures. The worker decides nothing:
+// it carries the plan out, with the rates that it finds where the plan has shares of a capacity.
 type Measurement struct {
-	Dir    string      // the run directory
-	Resume bool        // go on with the run that is there
-	Tool   result.Tool // this program
-	Plan   result.Plan // of a new run: without contenders
-	End    End
-	// Alone has the window and the warm-up where contenders take no turns.
-	Alone struct{ Duration, Warmup unit.Seconds }
-	// ArenaSlice says that the length of a turn is the arena's own, not Plan's.
-	ArenaSlice bool
-
-	Wanted         []string // the contenders asked for by name; nil: all that are supported
-	Only           []string // the only contenders to consider; nil: all
-	Baseline       string
-	BaselineAsked  bool // for by the user: it is not replaced
-	NeedThisKernel bool // a wanted contender that needs another kernel is an error, not left out
-	Checks         string
-	Keep           bool           // keep the last contender up until the user interrupts
-	SelfTest       *selftest.Kept // of this machine, kernel and version; nil: none
-
-	Resumption string // the command that resumes this run
-	InGuest    string // the command that measures in a guest; contendersMark stands for the contenders
+	Dir        string      // the run directory
+	Resume     bool        // go on with the run that is there
+	Tool       result.Tool // this program
+	Record     result.Run  // of a new run, without the environment, which the worker reads
+	End        End
+	Checks     string
+	Keep       bool           // keep the last contender up until the user interrupts
+	SelfTest   *selftest.Kept // of this machine, kernel and version; nil: none
+	Resumption string         // the command that resumes this run
 }
-
-// contendersMark stands for contenders in Measurement.InGuest.
-const contendersMark = "CONTENDERS"
 
 // Prepare checks the request and turns it into a job. It makes nothing.
 func (f *Request) Prepare() (*Job, error) {
@@ -95,11 +89,31 @@ func (f *Request) Prepare() (*Job, error) {
 			return nil, err
 		}
 	}
-	j.Dir, j.Tool, j.Keep = f.Out, f.Tool, f.Keep
-	j.End = f.end(&j.Plan)
+	j.Dir, j.Tool, j.Keep, j.Checks = f.Out, f.Tool, f.Keep, f.Checks
+	j.End = f.end(&j.Record.Plan)
 	j.SelfTest = f.keptSelfTest()
-	j.Resumption, j.InGuest = f.resumption(f.Out), f.inGuest([]string{contendersMark})
-	return j, equip(j.Venue, j.Plan.Steps)
+	j.Resumption = f.resumption(f.Out)
+	return j, equip(j.Venue, j.Record.Plan.Steps)
+}
+
+// Begin starts a worker in the job's venue, which opens the arena, and completes the plan by
+// what the arena says.
+func (j *Job) Begin(ctx context.Context) (*Worker, error) {
+	w, err := j.Venue.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if j.Adapt != nil {
+		j.Adapt(w.Guest)
+	}
+	s, err := SurveyVerb().by(w, j.question())
+	if err == nil {
+		err = j.complete(s, w.Guest)
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.end())
+	}
+	return w, nil
 }
 
 // loadResumed reads the run that is to be resumed and applies what its plan remembers.
@@ -124,14 +138,14 @@ func (j *Job) loadResumed() error {
 	if f.Arena, err = arenaOf(f.Arena, rec.Run.Arena, f.Given["arena"]); err != nil {
 		return err
 	}
-	f.Out, j.resumed, j.Resume, j.Plan = f.Resume, &rec.Run, true, rec.Run.Plan
+	f.Out, j.Resume, j.Record = f.Resume, true, rec.Run
 	if err := f.refuseChanges(); err != nil {
 		return err
 	}
-	if err := f.ApplyRecorded(j.Plan.Settings); err != nil {
+	if err := f.ApplyRecorded(j.Record.Plan.Settings); err != nil {
 		return err
 	}
-	f.bootSameKernel(j.resumed)
+	f.bootSameKernel(&j.Record)
 	return nil
 }
 
@@ -152,9 +166,11 @@ func (j *Job) Lead(ctx context.Context, out io.Writer) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, host.EndSignals()...)
 	defer signal.Stop(signals)
-	dir := j.Dir
-	_, err := MeasureVerb().In(ctx, j.Venue, j.Measurement)
-	if _, missing := os.Stat(filepath.Join(dir, "run.json")); missing != nil {
+	w, err := j.Begin(ctx)
+	if err == nil {
+		_, err = MeasureVerb().Last(w, j.Measurement)
+	}
+	if _, missing := os.Stat(filepath.Join(j.Dir, "run.json")); missing != nil {
 		if lost := new(lostError); errors.As(err, lost) {
 			return fmt.Errorf("%w; %w", err, errNothingSealed)
 		}
@@ -163,7 +179,7 @@ func (j *Job) Lead(ctx context.Context, out io.Writer) error {
 	if lost := new(lostError); errors.As(err, lost) {
 		return exit.With(exit.Code(err), fmt.Errorf("%w; %w", err, j.sealed()))
 	}
-	return errors.Join(err, WriteReport(dir, err == nil, out))
+	return errors.Join(err, WriteReport(j.Dir, err == nil, out))
 }
 
 // WriteReport prints the table and writes the page of the run in dir. complete says that

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/text/console"
 )
 
-// Session is a measurement in the process that carries it out. Run may be called after
+// Session is a measurement in the worker that carries it out. Measure may be called after
 // Catalogue has what a task adds.
 type Session struct {
 	*Inside
@@ -40,7 +38,7 @@ func MeasureVerb() Verb[Measurement, struct{}] {
 			if err != nil {
 				return none, err
 			}
-			return none, s.Run(ctx)
+			return none, s.Measure(ctx)
 		},
 	}
 }
@@ -51,30 +49,23 @@ func (in *Inside) Session(task Measurement) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.Guest != nil && !task.Resume { // chosen after the plan was made
-		task.Plan.Settings = maps.Clone(task.Plan.Settings)
-		task.Plan.Settings["cpus"] = in.Lab.CPUs.String()
-		task.Plan.Settings["accel"] = in.Guest.Accel()
-	}
-	return &Session{Inside: in, Measurement: task, Catalogue: catalogue}, equip(in.Venue, task.Plan.Steps)
+	return &Session{Inside: in, Measurement: task, Catalogue: catalogue}, nil
 }
 
-// Run measures and writes the run directory.
-func (m *Session) Run(ctx context.Context) error {
-	opened, err := m.Venue.Open(ctx)
-	if err == nil && m.Wrap != nil {
-		opened.Arena, err = m.Wrap(opened.Arena)
+// Measure measures in the arena that the survey has opened, and writes the run directory.
+func (m *Session) Measure(ctx context.Context) (err error) {
+	opened := *m.opened
+	if m.Wrap != nil {
+		if opened.Arena, err = m.Wrap(opened.Arena); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	a := opened.Arena
 	bar := console.NewProgress(os.Stderr, 0)
 	defer bar.Done()
 	var end *stopping // once the plan is known
 	var plan *result.Plan
 	runner := &bench.Runner{
-		Arena: a, Catalogue: m.Catalogue.Contender, Exe: opened.Exe, Kernel: opened.Kernel, LineRate: opened.LineRate, MTU: opened.MTU, Log: console.Logger(console.Lines(bar.Message)),
+		Arena: opened.Arena, Catalogue: m.Catalogue.Contender, Exe: opened.Exe, Kernel: opened.Kernel, LineRate: opened.LineRate, MTU: opened.MTU, Log: console.Logger(console.Lines(bar.Message)),
 		Progress: func(p bench.Progress) {
 			if p.Total == 0 {
 				bar.Message(p.Text)
@@ -94,7 +85,7 @@ func (m *Session) Run(ctx context.Context) error {
 			<-ctx.Done()
 		}
 	}
-	store, sealed, run, err := m.openStore(ctx, a, runner)
+	store, sealed, run, err := m.openStore(ctx, runner)
 	if ctx.Err() != nil && err != nil {
 		return fmt.Errorf("interrupted %w", errNothingSealed)
 	}
@@ -158,36 +149,24 @@ func fingerprinted(ctx context.Context, runner *bench.Runner, plan *result.Plan)
 }
 
 // openStore makes the run directory of a new run, or opens that of a resumed one.
-// It returns the store, the keys of the samples that are sealed, and the plan.
-func (m *Session) openStore(ctx context.Context, a arena.Arena, runner *bench.Runner) (*result.Store, map[result.Key]bool, *result.Run, error) {
+// It returns the store, the keys of the samples that are sealed, and the run.
+func (m *Session) openStore(ctx context.Context, runner *bench.Runner) (*result.Store, map[result.Key]bool, *result.Run, error) {
 	if m.Resume {
 		store, rec, err := result.Resume(m.Dir)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		err = m.checkSame(ctx, a, runner, &rec.Run)
-		if err != nil {
+		if err := m.checkSame(ctx, runner, &rec.Run); err != nil {
 			return nil, nil, nil, errors.Join(err, store.Close())
 		}
 		store.SetTool(m.Tool, rec.Run.Tool)
 		return store, rec.Sealed(), &rec.Run, nil
 	}
-	run := &result.Run{
-		Schema: result.RunSchema, Tool: m.Tool, Started: time.Now().UTC(), Arena: a.Name(), Baseline: m.Baseline, Plan: m.Plan,
-	}
-	run.ID = filepath.Base(m.Dir)
-	if err := m.enlist(ctx, a, run); err != nil {
-		return nil, nil, nil, err
-	}
+	run, a := &m.Record, runner.Arena
+	run.Started = time.Now().UTC()
 	for i := range run.Unsupported {
 		u := &run.Unsupported[i]
 		u.Reason, u.Remedy = a.Anonymous(u.Reason), a.Anonymous(u.Remedy)
-	}
-	if len(run.Plan.Contenders) == 0 {
-		return nil, nil, nil, exit.With(exit.Unsupported, errors.New("none of the contenders can run here; `cnibench probe` says why"))
-	}
-	if err := m.End.tooShort(&run.Plan); err != nil {
-		return nil, nil, nil, err
 	}
 	env, err := fingerprinted(ctx, runner, &run.Plan)
 	if err != nil {
@@ -220,10 +199,9 @@ func (m *Session) openStore(ctx context.Context, a arena.Arena, runner *bench.Ru
 	return store, nil, run, err
 }
 
-// checkSame refuses to resume a run on another machine, or if a contender of its plan
-// can't run any more: sealed samples are never repeated, so new samples must be
-// comparable with them.
-func (m *Session) checkSame(ctx context.Context, a arena.Arena, runner *bench.Runner, run *result.Run) error {
+// checkSame refuses to resume a run on another machine: sealed samples are never repeated,
+// so new samples must be comparable with them.
+func (m *Session) checkSame(ctx context.Context, runner *bench.Runner, run *result.Run) error {
 	env, err := fingerprinted(ctx, runner, &run.Plan)
 	if err != nil {
 		return err
@@ -236,19 +214,6 @@ func (m *Session) checkSame(ctx context.Context, a arena.Arena, runner *bench.Ru
 	}
 	if tool := m.Tool; tool != run.Tool {
 		runner.Log.Warn("the run was begun by another version of cnibench", "then", run.Tool.Version, "now", tool.Version)
-	}
-	for _, entry := range run.Plan.Contenders {
-		c, err := m.Catalogue.Contender(entry.ID)
-		if err != nil {
-			return err
-		}
-		if err := a.Supports(ctx, c); err != nil {
-			return fmt.Errorf("contender %s: %w", c.ID, err)
-		}
-		at := slices.IndexFunc(run.Contenders, func(i result.ContenderInfo) bool { return i.ID == c.ID })
-		if at >= 0 && run.Contenders[at].SHA256 != "" && run.Contenders[at].SHA256 != c.SHA256 {
-			return exit.Usage("contender %s: its file is not the one with which the run was begun; go on with cnibench %s, or begin a new run", c.ID, run.Tool)
-		}
 	}
 	return nil
 }

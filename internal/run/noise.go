@@ -40,12 +40,12 @@ type noise struct {
 // /proc can't be read.
 func (j *Job) WarnOfNoise(w io.Writer) {
 	names, _ := j.planned()
-	load := time.Duration(len(j.Plan.Steps)*min(cmp.Or(j.Plan.Rounds, SelfTestRounds), SelfTestRounds)*len(names)) * (j.Plan.Duration.Duration() + j.Plan.Warmup.Duration())
+	load := time.Duration(len(j.Record.Plan.Steps)*min(cmp.Or(j.Record.Plan.Rounds, SelfTestRounds), SelfTestRounds)*len(names)) * (j.Record.Plan.Duration.Duration() + j.Record.Plan.Warmup.Duration())
 	if !j.Venue.Traits().ThisMachine || load < longRun {
 		return
 	}
 	if o, ok := measureNoise(); ok {
-		fmt.Fprintln(w, o.sentence(j.Plan.Slice > 0))
+		fmt.Fprintln(w, o.sentence(j.Record.Plan.Slice > 0))
 		if j.SelfTest == nil {
 			fmt.Fprintln(w, "This machine never had a self-test with this version and kernel: `cnibench selftest` takes 2 minutes and shows what it can tell apart.")
 		}

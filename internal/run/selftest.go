@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/report"
@@ -28,7 +29,7 @@ const (
 	selfTestBusy   = 1500 * time.Millisecond // the neighbour works so long without a pause
 )
 
-// SelfTestTask is a self-test as it crosses to the process that measures.
+// SelfTestTask is a self-test as it crosses to the worker.
 type SelfTestTask struct {
 	Measurement
 	Conditions selftest.Conditions
@@ -46,12 +47,15 @@ func SelfTest(ctx context.Context, f *Request) (*selftest.Result, error) {
 		defer os.RemoveAll(dir)
 		f.Out = filepath.Join(dir, "run")
 	}
-	venue, task, err := f.selfTest()
+	j, conditions, err := f.selfTest()
 	if err != nil {
 		return nil, err
 	}
-	conditions, err := SelfTestVerb().In(ctx, venue, task)
+	w, err := j.Begin(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := SelfTestVerb().Last(w, &SelfTestTask{Measurement: j.Measurement, Conditions: *conditions}); err != nil {
 		return nil, err
 	}
 	if err := WriteReport(f.Out, false, io.Discard); err != nil {
@@ -84,51 +88,35 @@ func SelfTest(ctx context.Context, f *Request) (*selftest.Result, error) {
 	return &found, err
 }
 
-// SelfTestVerb measures what is planted. Its answer is the conditions under which that was done.
-func SelfTestVerb() Verb[*SelfTestTask, selftest.Conditions] {
-	return Verb[*SelfTestTask, selftest.Conditions]{
+// SelfTestVerb measures what is planted.
+func SelfTestVerb() Verb[*SelfTestTask, struct{}] {
+	return Verb[*SelfTestTask, struct{}]{
 		Name: "selftest",
-		Do: func(ctx context.Context, in *Inside, task *SelfTestTask) (selftest.Conditions, error) {
-			conditions := in.conditions(task.Conditions)
+		Do: func(ctx context.Context, in *Inside, task *SelfTestTask) (none struct{}, err error) {
 			s, err := in.Session(task.Measurement)
 			if err != nil {
-				return conditions, err
+				return none, err
 			}
-			base, err := s.Catalogue.Contender(conditions.Baseline)
+			base, err := s.Catalogue.Contender(task.Conditions.Baseline)
 			if err != nil {
-				return conditions, err
+				return none, err
 			}
-			for _, c := range conditions.Contenders(base) {
-				s.Catalogue.Contenders = append(s.Catalogue.Contenders, c)
-				s.Wanted = append(s.Wanted, c.ID)
-			}
+			s.Catalogue.Contenders = append(s.Catalogue.Contenders, task.Conditions.Contenders(base)...)
 			known := base
 			if in.Venue.Traits().ThisMachine {
 				known = nil
 			}
-			s.Wrap = func(a arena.Arena) (arena.Arena, error) { return selftest.Plant(a, conditions, known), nil }
-			p := &s.Plan
-			p.Suite, p.Steps, p.Gaps = "selftest", conditions.Steps(), conditions.Gaps()
-			p.Duration, p.Warmup = unit.Seconds(conditions.Window().Seconds()), unit.Seconds(selfTestWarmup.Seconds())
-			s.Alone.Duration, s.Alone.Warmup = p.Duration, p.Warmup
-			return conditions, s.Run(ctx)
+			s.Wrap = func(a arena.Arena) (arena.Arena, error) { return selftest.Plant(a, task.Conditions, known), nil }
+			return none, s.Measure(ctx)
 		},
-		Beside: func(in *Inside, task *SelfTestTask) func() {
+		Beside: func(task *SelfTestTask) func() {
 			busy := selfTestBusy
-			if in.conditions(task.Conditions).LongTurns { // a cycle takes seconds, and some should be without the neighbour
+			if task.Conditions.LongTurns { // a cycle takes seconds, and some should be without the neighbour
 				busy *= 10
 			}
 			return selftest.Neighbour(max(1, runtime.NumCPU()/2), 1, busy)
 		},
 	}
-}
-
-// conditions returns the conditions as it is in this process's guest, if that has an emulated CPU.
-func (in *Inside) conditions(b selftest.Conditions) selftest.Conditions {
-	if in.Guest != nil && in.Guest.Emulated {
-		b.Emulated, b.LongTurns = true, true
-	}
-	return b
 }
 
 // bedInLab is where a lab's self-test plants its truths.
@@ -174,8 +162,9 @@ func (m *Measurement) selfTested(kernel string) result.Environment {
 	return result.Environment{"selftest": m.SelfTest.String()}
 }
 
-// selfTest prepares the self-test.
-func (f *Request) selfTest() (Venue, *SelfTestTask, error) {
+// selfTest prepares the self-test. The conditions are those of an emulated CPU once the worker
+// has begun in a guest that has one.
+func (f *Request) selfTest() (*Job, *selftest.Conditions, error) {
 	kind, err := KindOf(f.Arena, nil)
 	if err != nil {
 		return nil, nil, err
@@ -187,9 +176,22 @@ func (f *Request) selfTest() (Venue, *SelfTestTask, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &j.Plan
+	base, err := j.Catalogue.Contender(conditions.Baseline)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &j.Record.Plan
 	p.Rounds, p.Until, p.MaxTime = f.Rounds, 0, 0
 	p.Settings["selftest"] = "yes" // an unknown setting: the run can't be resumed as an ordinary run
 	j.End = f.end(p)
-	return j.Venue, &SelfTestTask{Measurement: j.Measurement, Conditions: conditions}, nil
+	j.Adapt = func(guest *vm.Facts) {
+		if guest != nil && guest.Emulated {
+			conditions.Emulated, conditions.LongTurns = true, true
+		}
+		j.Copies = conditions.Contenders(base)
+		p.Suite, p.Steps, p.Gaps = "selftest", conditions.Steps(), conditions.Gaps()
+		p.Duration, p.Warmup = unit.Seconds(conditions.Window().Seconds()), unit.Seconds(selfTestWarmup.Seconds())
+		j.alone.duration, j.alone.warmup = p.Duration, p.Warmup
+	}
+	return j, &conditions, nil
 }

@@ -21,7 +21,7 @@ import (
 func (j *Job) WritePlan(w io.Writer) error {
 	f := j.request
 	names, exact := j.planned()
-	p := j.Plan
+	p := j.Record.Plan
 	p.Rounds = cmp.Or(p.Rounds, analysis.RoundsForContenders(len(names)))
 	var load time.Duration
 	for _, s := range p.Steps {
@@ -81,7 +81,7 @@ func roundsText(p *result.Plan) string {
 // the opened arena knows which of them can run.
 func (j *Job) planned() (names []string, exact bool) {
 	names = []string{j.request.Baseline}
-	for _, entry := range j.Plan.Contenders { // of a resumed run
+	for _, entry := range j.Record.Plan.Contenders { // of a resumed run
 		if !slices.Contains(names, entry.ID) {
 			names = append(names, entry.ID)
 		}
@@ -89,23 +89,12 @@ func (j *Job) planned() (names []string, exact bool) {
 	if len(names) > 1 {
 		return names, true
 	}
-	add := func(id string) {
-		if !slices.Contains(names, id) {
-			names = append(names, id)
+	for _, c := range j.candidates {
+		if (j.named || !j.Venue.Traits().ThisMachine || c.Lab.None == "") && !slices.Contains(names, c.ID) {
+			names = append(names, c.ID)
 		}
 	}
-	if j.Wanted != nil {
-		for _, id := range j.Wanted {
-			add(id)
-		}
-		return names, true
-	}
-	for _, c := range j.Venue.Candidates(j.Catalogue.Contenders) {
-		if (!j.Venue.Traits().ThisMachine || c.Lab.None == "") && (j.Only == nil || slices.Contains(j.Only, c.ID)) {
-			add(c.ID)
-		}
-	}
-	return names, !j.Venue.Traits().Choice
+	return names, j.named || !j.Venue.Traits().Choice
 }
 
 // peak returns the most that a step sends, as text.
@@ -123,7 +112,7 @@ func (j *Job) peak(s result.Step) string {
 		return "none"
 	case known:
 		return "about " + rate.String() + " of payload"
-	case share && j.Plan.SharesOf == result.SharesOfSlowest:
+	case share && j.Record.Plan.SharesOf == result.SharesOfSlowest:
 		return "a share of what the slowest contender sustains; the search for that, at the start, takes all to their limit"
 	case share:
 		return "a share of what the baseline sustains; the search for that, at the start, takes it to its limit"
@@ -148,7 +137,7 @@ func wrapped(s string) string {
 // before its first packet.
 func (j *Job) announcement() string {
 	names, _ := j.planned()
-	p := j.Plan
+	p := j.Record.Plan
 	p.Rounds = cmp.Or(p.Rounds, analysis.RoundsForContenders(len(names)))
 	var steps []string
 	for _, s := range p.Steps {

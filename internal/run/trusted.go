@@ -102,12 +102,12 @@ func (j *Job) checkTrust() error {
 	if err != nil {
 		return err
 	}
-	if j.resumed != nil {
-		if err := j.request.trusts(dir, j.resumed.Plan.Settings); err != nil {
+	if j.Resume {
+		if err := j.request.trusts(dir, j.Record.Plan.Settings); err != nil {
 			return err
 		}
 	}
-	if err := remember(dir, j.Plan.Settings); err != nil {
+	if err := remember(dir, j.Record.Plan.Settings); err != nil {
 		console.Logger(os.Stderr).Warn("a resumption will ask for the image or the CNI configuration again", "why", err)
 	}
 	return nil

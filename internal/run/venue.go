@@ -15,8 +15,8 @@ import (
 // Venue is where a task is carried out: this machine's lab (venue_lab.go), a guest
 // (venue_guest.go) or a cluster (venue_cluster.go). One venue has one kernel.
 type Venue interface {
-	// carry takes the task to where Open may be called, and returns its answer.
-	carry(ctx context.Context, verb AnyVerb, h *handOver) (*answer, error)
+	// start starts a worker where Open may be called.
+	start(ctx context.Context) (*Worker, error)
 	// Open makes the arena. It must be called in a task.
 	Open(ctx context.Context) (*Opened, error)
 	// Ends starts agents on every node and in a pod on it, of the contender's network. It must

@@ -75,10 +75,9 @@ func (k *clusterVenue) pairs(ctx context.Context) (venues []Venue, err error) {
 	return venues, nil
 }
 
-func (k *clusterVenue) carry(ctx context.Context, verb AnyVerb, h *handOver) (*answer, error) {
+func (k *clusterVenue) start(ctx context.Context) (*Worker, error) {
 	ctx, stop := untilEndedInCluster(ctx)
-	defer stop()
-	return newAnswer(verb.carryOut(ctx, &Inside{Venue: k}, h.Task)), nil
+	return newWorker(ctx, &Inside{Venue: k}, stop), nil
 }
 
 // untilEndedInCluster is UntilEnded with a message of what the first signal does.

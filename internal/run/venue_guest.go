@@ -1,9 +1,7 @@
 package run
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
@@ -52,9 +50,9 @@ func newGuest(f *Request) (Venue, error) {
 	return &guestVenue{newLab(options, nil), f}, nil
 }
 
-// carry implements Venue. The guest may write into the request's run directory, if it has
+// start implements Venue. The guest may write into the request's run directory, if it has
 // one. The kernel may have to be downloaded.
-func (g *guestVenue) carry(ctx context.Context, _ AnyVerb, h *handOver) (*answer, error) {
+func (g *guestVenue) start(ctx context.Context) (*Worker, error) {
 	config, err := g.request.Guest.Config(ctx, console.Logger(os.Stderr))
 	if err != nil {
 		return nil, err
@@ -69,11 +67,6 @@ func (g *guestVenue) carry(ctx context.Context, _ AnyVerb, h *handOver) (*answer
 	if err := g.request.placeOn(&g.options, cpus); err != nil {
 		return nil, err
 	}
-	h.At, h.Lab, h.Guest = atGuest, g.options, &vm.Facts{Emulated: config.Accel == vm.AccelTCG}
-	text, err := json.Marshal(h)
-	if err != nil {
-		return nil, err
-	}
 	release := func() error { return nil }
 	if dir := g.request.Out; dir != "" {
 		if release, err = shareWithGuest(dir); err != nil {
@@ -81,14 +74,14 @@ func (g *guestVenue) carry(ctx context.Context, _ AnyVerb, h *handOver) (*answer
 		}
 		config.Writable = []string{dir}
 	}
-	var out bytes.Buffer
-	config.Stdin, config.Stdout, config.Stderr = bytes.NewReader(text), &out, os.Stderr
-	code, err := guest.Run(ctx, &config, []string{InsideCommand}, host.EndSignals())
-	err = errors.Join(err, release())
-	if err != nil {
-		return nil, guest.Error(lostError{err})
-	}
-	return readAnswer(&out, code, "guest")
+	return startWorker(place{atGuest, g.options, &vm.Facts{Emulated: config.Accel == vm.AccelTCG}}, func(stdin, stdout *os.File) (int, error) {
+		config.Stdin, config.Stdout, config.Stderr = stdin, stdout, os.Stderr
+		code, err := guest.Run(ctx, &config, []string{InsideCommand}, host.EndSignals())
+		if err = errors.Join(err, release()); err != nil {
+			err = guest.Error(lostError{err})
+		}
+		return code, err
+	})
 }
 
 // bootSameKernel sets the guest's kernel to the release that a resumed run began with: a

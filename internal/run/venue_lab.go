@@ -48,9 +48,8 @@ func newLab(options lab.Options, guest *vm.Facts) *labVenue {
 	return p
 }
 
-func (p *labVenue) carry(ctx context.Context, verb AnyVerb, h *handOver) (*answer, error) {
-	h.Lab, h.Guest = p.options, p.guest
-	return contain(ctx, verb, h)
+func (p *labVenue) start(ctx context.Context) (*Worker, error) {
+	return startInLab(ctx, place{Lab: p.options, Guest: p.guest})
 }
 
 func (p *labVenue) Open(context.Context) (*Opened, error) {

@@ -36,7 +36,7 @@ type Bench struct {
 	Settings  tune.Request
 }
 
-// Task is a bench as it crosses to the process that measures.
+// Task is a bench as it crosses to the worker.
 type Task struct {
 	run.Measurement
 	Contender string
@@ -47,13 +47,18 @@ type Task struct {
 // Run measures the settings and returns their effects.
 func (b *Bench) Run(ctx context.Context) (*tune.Judgement, error) {
 	f := b.Request
-	venue, task, err := b.prepare()
+	j, task, err := b.prepare()
 	if err != nil {
 		return nil, err
 	}
 	variants := tune.Variants(task.Contender, task.Settings)
-	task.End.RaiseLeast(tune.MinRounds(len(variants) * len(task.Plan.Steps) * tune.FiguresOfStep))
-	if _, err := Verb().In(ctx, venue, task); err != nil {
+	j.End.RaiseLeast(tune.MinRounds(len(variants) * len(j.Record.Plan.Steps) * tune.FiguresOfStep))
+	w, err := j.Begin(ctx)
+	if err == nil {
+		task.Measurement = j.Measurement
+		_, err = Verb().Last(w, task)
+	}
+	if err != nil {
 		return nil, b.withJournal(err)
 	}
 	if err := run.WriteReport(f.Out, false, io.Discard); err != nil { // the effects follow; the run's own table would repeat them
@@ -67,8 +72,8 @@ func (b *Bench) Run(ctx context.Context) (*tune.Judgement, error) {
 	return &judged, nil
 }
 
-// prepare makes the plan.
-func (b *Bench) prepare() (run.Venue, *Task, error) {
+// prepare makes the job, and the task without what the job will have planned.
+func (b *Bench) prepare() (*run.Job, *Task, error) {
 	f := b.Request
 	kind := f.Kind()
 	if kind.Cluster {
@@ -96,14 +101,14 @@ func (b *Bench) prepare() (run.Venue, *Task, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := keepSteps(&j.Plan, b.Steps); err != nil {
+	if err := keepSteps(&j.Record.Plan, b.Steps); err != nil {
 		return nil, nil, err
 	}
 	base, err := j.Catalogue.Contender(b.Contender)
 	if err != nil {
 		return nil, nil, err
 	}
-	settings, without, err := withPorts(settings, j.Plan.Steps, base)
+	settings, without, err := withPorts(settings, j.Record.Plan.Steps, base)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,11 +116,15 @@ func (b *Bench) prepare() (run.Venue, *Task, error) {
 		fmt.Fprintf(os.Stderr, "notrack leaves out %s, whose servers do not say their ports\n", strings.Join(without, ", "))
 	}
 	// A setting that `cnibench run` does not know keeps the plan from being resumed as a plain run.
-	j.Plan.Settings["tune"] = strings.Join(settings.Names(), ",")
+	j.Record.Plan.Settings["tune"] = strings.Join(settings.Names(), ",")
 	if f.NIC != "" {
-		j.Plan.Settings["nic"] = f.NIC
+		j.Record.Plan.Settings["nic"] = f.NIC
 	}
-	return j.Venue, &Task{Measurement: j.Measurement, Contender: b.Contender, Machine: b.Machine, Settings: settings}, nil
+	for _, v := range tune.Variants(b.Contender, settings) {
+		j.Copies = append(j.Copies, v.Contender(base))
+	}
+	j.Single = kind.Cluster || b.Machine // what is set there applies to all contenders that are up
+	return j, &Task{Contender: b.Contender, Machine: b.Machine, Settings: settings}, nil
 }
 
 // Verb measures a contender with settings.
@@ -135,7 +144,6 @@ func measure(ctx context.Context, in *run.Inside, task *Task) (none struct{}, er
 	variants := map[string]tune.Variant{}
 	for _, v := range tune.Variants(task.Contender, task.Settings) {
 		s.Catalogue.Contenders = append(s.Catalogue.Contenders, v.Contender(base))
-		s.Wanted = append(s.Wanted, v.ID)
 		variants[v.ID] = v
 	}
 	var machine machineTuning
@@ -153,7 +161,7 @@ func measure(ctx context.Context, in *run.Inside, task *Task) (none struct{}, er
 		}
 		return l, err
 	}
-	runErr := s.Run(ctx)
+	runErr := s.Measure(ctx)
 	leftErr := machine.close()
 	if ctx.Err() != nil { // the run's own error recommends --resume, which would leave the settings out
 		if !errors.Is(runErr, measuring.ErrLeft) {

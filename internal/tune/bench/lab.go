@@ -23,15 +23,6 @@ type Lab struct {
 	WholeMachine bool
 }
 
-// MaxUp implements arena.Arena: settings of the whole machine apply to all
-// contenders that are up.
-func (l *Lab) MaxUp() int {
-	if l.Host != nil {
-		return 1
-	}
-	return l.Arena.MaxUp()
-}
-
 // Up implements arena.Arena.
 func (l *Lab) Up(ctx context.Context, c *contender.Contender, variant string) (arena.Network, error) {
 	v, tuned := l.Variants[c.ID]

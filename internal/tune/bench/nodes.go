@@ -35,9 +35,6 @@ func OnNodes(a arena.Arena, exe string, of *contender.Contender, variants map[st
 	return &Nodes{Renamed: arena.Renamed{Arena: a, Known: known}, exe: exe, by: "bench-" + rand.Text(), variants: variants}
 }
 
-// MaxUp implements arena.Arena: a node's settings apply to all contenders that are up.
-func (b *Nodes) MaxUp() int { return 1 }
-
 // Up implements arena.Arena.
 func (b *Nodes) Up(ctx context.Context, c *contender.Contender, variant string) (arena.Network, error) {
 	inner, err := b.Renamed.Up(ctx, c, variant)

@@ -1,0 +1,187 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/arena/guest/vm"
+	"github.com/cnibench/cnibench/internal/arena/lab"
+	"github.com/cnibench/cnibench/internal/cli/exit"
+)
+
+// InsideCommand is the hidden command with which a process of this program becomes a worker.
+// Standard input says where it is, and then one task after the other; the answers go to
+// standard output. All of it is JSON: nothing crosses the border as an argument or in the
+// environment.
+const InsideCommand = "inside"
+
+// Worker carries tasks out in a venue, one after the other: it is a process of this program
+// in the lab's namespaces or in a guest, or for a cluster this process.
+type Worker struct {
+	Guest *vm.Facts // of the guest that it is in; nil outside of guests
+
+	carryOut func(verb AnyVerb, o *order) (*answer, error)
+	end      func() error
+}
+
+// place is where a worker is.
+type place struct {
+	At    string      `json:"at"`
+	Lab   lab.Options `json:"lab"`
+	Guest *vm.Facts   `json:"guest,omitempty"` // in which the lab is
+}
+
+const (
+	atGuest = "guest" // it starts the lab there, and a worker inside that
+	atLab   = "lab"   // it carries tasks out itself
+)
+
+// newWorker returns this process as a worker. end is called last.
+func newWorker(ctx context.Context, in *Inside, end func()) *Worker {
+	return &Worker{
+		Guest:    in.Guest,
+		carryOut: func(verb AnyVerb, o *order) (*answer, error) { return newAnswer(verb.carryOut(ctx, in, o.Task)), nil },
+		end:      func() error { end(); return nil },
+	}
+}
+
+// startWorker starts a process of this program as a worker. run starts it with that standard
+// input and output, and returns its exit code.
+func startWorker(at place, run func(stdin, stdout *os.File) (int, error)) (*Worker, error) {
+	stdin, to, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	from, stdout, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, stdin.Close(), to.Close())
+	}
+	code, ended := 0, make(chan struct{})
+	go func() {
+		code, err = run(stdin, stdout)
+		stdin.Close()
+		stdout.Close()
+		close(ended)
+	}()
+	orders, answers := json.NewEncoder(to), strictJSON(from)
+	wait := func() error {
+		to.Close()
+		_, _ = io.Copy(io.Discard, from)
+		<-ended
+		from.Close()
+		why := err
+		err = nil // said once
+		return why
+	}
+	_ = orders.Encode(at) // fails if the process has ended, and then there is no answer
+	return &Worker{
+		Guest: at.Guest,
+		carryOut: func(_ AnyVerb, o *order) (*answer, error) {
+			var a answer
+			if err := errors.Join(orders.Encode(o), answers.Decode(&a)); err == nil {
+				return &a, nil
+			}
+			if err := wait(); err != nil {
+				return nil, err
+			}
+			return nil, lostError{fmt.Errorf("the process in the %s ended with exit code %d and without an answer", at.At, code)}
+		},
+		end: wait,
+	}, nil
+}
+
+// startInLab starts a worker in the namespaces of a lab.
+func startInLab(ctx context.Context, at place) (*Worker, error) {
+	at.At = atLab
+	w, err := startWorker(at, func(stdin, stdout *os.File) (int, error) {
+		code, err := lab.ContainProgram(ctx, lab.Program{
+			Args: []string{InsideCommand}, Stdin: stdin, Stdout: stdout, HostNetwork: at.Lab.NICDriver != "",
+		})
+		if killed := (*lab.Killed)(nil); errors.As(err, &killed) {
+			err = lostError{err}
+		}
+		return code, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	inside := w.carryOut
+	w.carryOut = func(verb AnyVerb, o *order) (*answer, error) {
+		stop, err := verb.startBeside(o.Task)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+		return inside(verb, o)
+	}
+	return w, nil
+}
+
+// enterLab makes this process, which the lab's namespaces were made for, a worker.
+func enterLab(ctx context.Context, at place) (*Worker, error) {
+	if err := lab.Enter(); err != nil {
+		return nil, err
+	}
+	ctx, stop := UntilEnded(ctx)
+	return newWorker(ctx, &Inside{Venue: newLab(at.Lab, at.Guest), Lab: at.Lab, Guest: at.Guest}, stop), nil
+}
+
+// Serve makes this process a worker: it reads where it is and then tasks, and writes their
+// answers, until there are no more. It is an error of usage if it can't read them: only this
+// program itself calls the command.
+func Serve(ctx context.Context, from io.Reader, to io.Writer, verbs []AnyVerb) error {
+	orders := strictJSON(from)
+	var at place
+	if err := orders.Decode(&at); err != nil {
+		return notHandedOver("%w", err)
+	}
+	var w *Worker
+	var err error
+	switch at.At {
+	case atGuest:
+		w, err = startInLab(ctx, at)
+	case atLab:
+		w, err = enterLab(ctx, at)
+	default:
+		return notHandedOver("no place %q", at.At)
+	}
+	if err != nil { // the answer to every task
+		w = &Worker{
+			carryOut: func(AnyVerb, *order) (*answer, error) { return nil, err },
+			end:      func() error { return nil },
+		}
+	}
+	return errors.Join(w.serve(orders, json.NewEncoder(to), verbs), w.end())
+}
+
+// serve carries out one task after the other.
+func (w *Worker) serve(orders *json.Decoder, answers *json.Encoder, verbs []AnyVerb) error {
+	for {
+		var o order
+		if err := orders.Decode(&o); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return notHandedOver("%w", err)
+		}
+		i := slices.IndexFunc(verbs, func(v AnyVerb) bool { return v.name() == o.Verb })
+		if i < 0 {
+			return notHandedOver("no task %q", o.Verb)
+		}
+		a, err := w.carryOut(verbs[i], &o)
+		if err != nil {
+			a = newAnswer(nil, err)
+		}
+		if err := answers.Encode(a); err != nil {
+			return err
+		}
+	}
+}
+
+func notHandedOver(format string, args ...any) error {
+	return exit.Usage("%s: %w; cnibench itself starts this command", InsideCommand, fmt.Errorf(format, args...))
+}
