@@ -1,7 +1,7 @@
 // Package run carries a whole run out: the request of the command line (request.go,
 // flags.go) becomes a plan (plan.go), which is carried out in a venue (venue.go), where it
-// is measured (measure.go), and then reported (job.go). task.go takes this and any other
-// task over the borders of processes. The package parses no command line. Next: job.go.
+// is measured (measure.go), and then reported (job.go). A worker (worker.go) carries this and
+// any other task out beyond the borders of processes. The package parses no command line. Next: job.go.
 package run
 
 import (
