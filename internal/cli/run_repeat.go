@@ -9,13 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/run"
 	"github.com/cnibench/cnibench/internal/text"
-	"github.com/cnibench/cnibench/internal/text/console"
 )
 
 // repeated returns a request for each of the runs that --repeat asks for, in folders 1, 2, … of
@@ -72,20 +68,8 @@ func (f *runFlags) runRepeats(c *cobra.Command) error {
 			return fmt.Errorf("run %d of %d: %w", i+1, len(jobs), err)
 		}
 	}
-	var shown []report.Run
-	var records []*result.Record
-	for _, dir := range result.Runs(f.Out) {
-		rec, err := result.Load(dir)
-		if err != nil {
-			return err
-		}
-		shown, records = append(shown, report.Run{Dir: dir, Report: report.Assemble(dir, rec, analysis.Options{})}), append(records, rec)
-	}
-	shown, err = together([]string{f.Out}, shown, records)
-	if err != nil {
-		return err
-	}
-	out := c.OutOrStdout()
-	fmt.Fprintf(out, "\nAll %d runs together; again with: cnibench report %s\n\n", len(jobs), text.ShellWord(f.Out))
-	return report.WriteRuns(out, string(report.Text), shown, report.Options{Color: console.UseColor(out), Width: console.Width(out)})
+	fmt.Fprintf(c.OutOrStdout(), "\nAll %d runs together; again with: cnibench report %s\n\n", len(jobs), text.ShellWord(f.Out))
+	together := newReportCmd()
+	together.SetOut(c.OutOrStdout())
+	return together.RunE(together, []string{f.Out})
 }

@@ -56,6 +56,7 @@ func sampleOf(verdict result.Verdict, step, kernel string) result.Sample {
 type poor struct{ arena.Arena }
 
 func (poor) Name() string                               { return "lab" }
+func (poor) Environment() result.Environment            { return nil }
 func (poor) MaxUp() int                                 { return 9 }
 func (poor) Slice() (lead, length time.Duration)        { return time.Millisecond, time.Second }
 func (poor) Variant(*contender.Contender) string        { return "switch" }

@@ -170,13 +170,13 @@ func (j *Job) Lead(ctx context.Context, out io.Writer) error {
 	if err == nil {
 		_, err = MeasureVerb().Last(w, j.Measurement)
 	}
-	if _, missing := os.Stat(filepath.Join(j.Dir, "run.json")); missing != nil {
-		if lost := new(lostError); errors.As(err, lost) {
-			return fmt.Errorf("%w; %w", err, errNothingSealed)
-		}
+	_, missing := os.Stat(filepath.Join(j.Dir, "run.json"))
+	switch lost := errors.As(err, new(lostError)); {
+	case missing != nil && lost:
+		return fmt.Errorf("%w; %w", err, errNothingSealed)
+	case missing != nil:
 		return err
-	}
-	if lost := new(lostError); errors.As(err, lost) {
+	case lost:
 		return exit.With(exit.Code(err), fmt.Errorf("%w; %w", err, j.sealed()))
 	}
 	return errors.Join(err, WriteReport(j.Dir, err == nil, out))

@@ -34,12 +34,12 @@ func TestWhatARunHasLeft(t *testing.T) {
 		"not supported, else": {t.Context(), &arena.Unsupported{Reason: "may not"}, Kube, exit.Unsupported, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var venue Venue = &labVenue{}
+			cleanUp := (&labVenue{}).Traits().CleanUp
 			if c.arena == Kube {
-				venue = &clusterVenue{}
+				cleanUp = (&clusterVenue{}).Traits().CleanUp
 			}
-			s := &Session{Inside: &Inside{Venue: venue}, Measurement: Measurement{Resumption: "cnibench run --resume dir"}}
-			err := s.withNextStep(c.ctx, c.err, false)
+			m := &Measurement{Resumption: "cnibench run --resume dir"}
+			err := m.withNextStep(c.ctx, c.err, false, cleanUp)
 			if (err != nil) != (c.err != nil) || err != nil && exit.Code(err) != c.code {
 				t.Errorf("error %v", err)
 			}

@@ -19,53 +19,35 @@ import (
 	"github.com/cnibench/cnibench/internal/text/console"
 )
 
-// Session is a measurement in the worker that carries it out. Measure may be called after
-// Catalogue has what a task adds.
-type Session struct {
-	*Inside
-	Measurement
-	Catalogue *Catalogue
-	// Wrap, if set, returns the arena that is measured in place of the one that was opened.
-	Wrap func(arena.Arena) (arena.Arena, error)
-}
-
 // MeasureVerb measures what the plan says and writes the run directory.
 func MeasureVerb() Verb[Measurement, struct{}] {
 	return Verb[Measurement, struct{}]{
 		Name: "run",
 		Do: func(ctx context.Context, in *Inside, task Measurement) (none struct{}, err error) {
-			s, err := in.Session(task)
-			if err != nil {
-				return none, err
-			}
-			return none, s.Measure(ctx)
+			return none, in.Measure(ctx, &task, func(_ *Catalogue, a arena.Arena) (arena.Arena, error) { return a, nil })
 		},
 	}
 }
 
-// Session returns the session of a measurement that was handed over.
-func (in *Inside) Session(task Measurement) (*Session, error) {
+// Measure measures in the arena that the survey has opened, and writes the run directory.
+// adapt adds the plan's further contenders to the catalogue, and returns the arena in which
+// they come up.
+func (in *Inside) Measure(ctx context.Context, m *Measurement, adapt func(*Catalogue, arena.Arena) (arena.Arena, error)) error {
 	catalogue, err := LoadCatalogue(in.Venue.Own()...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &Session{Inside: in, Measurement: task, Catalogue: catalogue}, nil
-}
-
-// Measure measures in the arena that the survey has opened, and writes the run directory.
-func (m *Session) Measure(ctx context.Context) (err error) {
-	opened := *m.opened
-	if m.Wrap != nil {
-		if opened.Arena, err = m.Wrap(opened.Arena); err != nil {
-			return err
-		}
+	opened := in.opened
+	a, err := adapt(catalogue, opened.Arena)
+	if err != nil {
+		return err
 	}
 	bar := console.NewProgress(os.Stderr, 0)
 	defer bar.Done()
 	var end *stopping // once the plan is known
 	var plan *result.Plan
 	runner := &bench.Runner{
-		Arena: opened.Arena, Catalogue: m.Catalogue.Contender, Exe: opened.Exe, Kernel: opened.Kernel, LineRate: opened.LineRate, MTU: opened.MTU, Log: console.Logger(console.Lines(bar.Message)),
+		Arena: a, Catalogue: catalogue.Contender, Exe: opened.Exe, Kernel: opened.Kernel, LineRate: opened.LineRate, MTU: opened.MTU, Log: console.Logger(console.Lines(bar.Message)),
 		Progress: func(p bench.Progress) {
 			if p.Total == 0 {
 				bar.Message(p.Text)
@@ -100,7 +82,7 @@ func (m *Session) Measure(ctx context.Context) (err error) {
 	runner.Progress = view.Wrap(runner.Progress)
 	end = newStopping(m.End, plan, sofar.Report, bar.Message)
 	runner.Search, runner.Enough = end.searches, end.enough
-	runErr := m.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept)
+	runErr := m.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, in.Venue.Traits().CleanUp)
 	if runErr == nil {
 		runErr = store.End(time.Now())
 	}
@@ -108,11 +90,12 @@ func (m *Session) Measure(ctx context.Context) (err error) {
 }
 
 // withNextStep adds to the runner's error what the user can do. kept says that --keep
-// held a complete run until the user interrupted it.
-func (m *Session) withNextStep(ctx context.Context, err error, kept bool) error {
+// held a complete run until the user interrupted it, cleanUp is the command that removes what
+// a run has left.
+func (m *Measurement) withNextStep(ctx context.Context, err error, kept bool, cleanUp string) error {
 	var left error
 	if errors.Is(err, bench.ErrLeft) {
-		left = fmt.Errorf("remove what may be left with `%s`", m.Venue.Traits().CleanUp)
+		left = fmt.Errorf("remove what may be left with `%s`", cleanUp)
 	}
 	if ctx.Err() != nil && !kept {
 		if left == nil {
@@ -150,7 +133,7 @@ func fingerprinted(ctx context.Context, runner *bench.Runner, plan *result.Plan)
 
 // openStore makes the run directory of a new run, or opens that of a resumed one.
 // It returns the store, the keys of the samples that are sealed, and the run.
-func (m *Session) openStore(ctx context.Context, runner *bench.Runner) (*result.Store, map[result.Key]bool, *result.Run, error) {
+func (m *Measurement) openStore(ctx context.Context, runner *bench.Runner) (*result.Store, map[result.Key]bool, *result.Run, error) {
 	if m.Resume {
 		store, rec, err := result.Resume(m.Dir)
 		if err != nil {
@@ -176,7 +159,7 @@ func (m *Session) openStore(ctx context.Context, runner *bench.Runner) (*result.
 	maps.Copy(run.Environment, m.selfTested(env["kernel.release"]))
 	if m.Checks != "" {
 		say := func(id string) { runner.Progress(bench.Progress{Text: "check: " + id}) }
-		found, err := checkPlan(ctx, a, m.Catalogue, runner.Exe, m.Checks, &run.Plan, say)
+		found, err := checkPlan(ctx, runner, m.Checks, &run.Plan, say)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -201,7 +184,7 @@ func (m *Session) openStore(ctx context.Context, runner *bench.Runner) (*result.
 
 // checkSame refuses to resume a run on another machine: sealed samples are never repeated,
 // so new samples must be comparable with them.
-func (m *Session) checkSame(ctx context.Context, runner *bench.Runner, run *result.Run) error {
+func (m *Measurement) checkSame(ctx context.Context, runner *bench.Runner, run *result.Run) error {
 	env, err := fingerprinted(ctx, runner, &run.Plan)
 	if err != nil {
 		return err
@@ -220,15 +203,15 @@ func (m *Session) checkSame(ctx context.Context, runner *bench.Runner, run *resu
 
 // checkPlan runs the checks of the list once on every contender of the plan,
 // and returns what they found as keys of the run's environment.
-func checkPlan(ctx context.Context, a arena.Arena, cat *Catalogue, exe, list string, plan *result.Plan, say func(string)) (result.Environment, error) {
+func checkPlan(ctx context.Context, of *bench.Runner, list string, plan *result.Plan, say func(string)) (result.Environment, error) {
 	checks, err := check.ParseNames(list)
 	if err != nil {
 		return nil, err
 	}
-	runner := &check.Runner{Arena: a, Exe: exe, Progress: say}
+	runner := &check.Runner{Arena: of.Arena, Exe: of.Exe, Progress: say}
 	var all []check.Result
 	for _, entry := range plan.Contenders {
-		c, err := cat.Contender(entry.ID)
+		c, err := of.Catalogue(entry.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,7 @@ func (j *Job) newPlan() error {
 	if err := f.takeRates(&earlier); err != nil {
 		return err
 	}
-	if steps, err = f.capped(earlier.Steps, j.Venue.Traits().InUse); err != nil {
+	if steps, err = f.capped(earlier.Steps, !j.Venue.Traits().Choice); err != nil {
 		return err
 	}
 	j.Record = result.Run{Schema: result.RunSchema, ID: filepath.Base(f.Out), Tool: f.Tool, Baseline: f.Baseline, Plan: result.Plan{
@@ -131,10 +131,7 @@ func (j *Job) question() SurveyTask {
 	for _, c := range j.candidates {
 		ids = append(ids, c.ID)
 	}
-	if j.Resume {
-		ids = nil
-	}
-	for _, entry := range j.Record.Plan.Contenders {
+	for _, entry := range j.Record.Plan.Contenders { // of a resumed run
 		ids = append(ids, entry.ID)
 	}
 	var paths []string
@@ -143,7 +140,7 @@ func (j *Job) question() SurveyTask {
 	}
 	slices.Sort(ids)
 	slices.Sort(paths)
-	return SurveyTask{slices.Compact(ids), slices.Compact(paths)}
+	return SurveyTask{Contenders: slices.Compact(ids), Paths: slices.Compact(paths)}
 }
 
 // complete completes the plan by what the arena says: which contenders run on which
@@ -273,18 +270,13 @@ func (j *Job) planSlices(s *Survey, baselines int) {
 // findGaps adds to the plan's gaps the steps whose path a contender lacks.
 func (j *Job) findGaps(s *Survey) {
 	run := &j.Record
-	seen := map[string]bool{}
 	for _, entry := range run.Plan.Contenders {
-		if seen[entry.ID] {
-			continue
-		}
-		seen[entry.ID] = true
 		for _, step := range run.Plan.Steps {
-			u := s.Contenders[entry.ID].Missing[step.Path]
-			if u == nil {
+			u, gap := s.Contenders[entry.ID].Missing[step.Path], result.Gap{Contender: entry.ID, Step: step.ID}
+			if u == nil || slices.Contains(run.Plan.Gaps, gap) { // the baseline's, on another underlay
 				continue
 			}
-			run.Plan.Gaps = append(run.Plan.Gaps, result.Gap{Contender: entry.ID, Step: step.ID})
+			run.Plan.Gaps = append(run.Plan.Gaps, gap)
 			if entry.ID != run.Baseline { // the baseline's figures from pod to pod stand in for its own
 				run.Unsupported = append(run.Unsupported, result.Unsupported{Contender: entry.ID, Step: step.ID, Reason: u.Reason, Remedy: u.Remedy})
 			}

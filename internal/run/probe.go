@@ -4,10 +4,8 @@ import (
 	"context"
 	"os"
 
-	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/guest/vm"
 	"github.com/cnibench/cnibench/internal/arena/lab"
-	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host/programs"
 	"github.com/cnibench/cnibench/internal/result"
 )
@@ -47,72 +45,27 @@ type ClusterProbe struct {
 	Contenders  []Support          `json:"contenders"`
 }
 
-// ProbeTask is what only the user's process knows.
-type ProbeTask struct{ User string }
-
 // ProbeLab probes this kernel in the lab's container.
 func ProbeLab(ctx context.Context) (*Probe, error) {
-	f, task := NewRequest(), ProbeTask{User: "user"} // in the container every user is root
+	f := NewRequest()
+	s, supports, err := f.probe(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	p := &Probe{Schema: "cnibench/probe/1", Kernel: lab.KernelRelease(), User: "user", Features: s.Features, Contenders: supports}
 	if os.Geteuid() == 0 {
-		task.User = "root"
+		p.User = "root"
 	}
-	venue, err := f.Venue()
-	if err != nil {
-		return nil, err
-	}
-	return ProbeVerb().In(ctx, venue, task)
-}
-
-// ProbeVerb asks this kernel what the lab can run.
-func ProbeVerb() Verb[ProbeTask, *Probe] {
-	return Verb[ProbeTask, *Probe]{Name: "probe", Do: probe}
-}
-
-func probe(ctx context.Context, in *Inside, task ProbeTask) (*Probe, error) {
-	features, err := lab.Probe()
-	if err != nil {
-		return nil, err
-	}
-	p := &Probe{Schema: "cnibench/probe/1", Kernel: lab.KernelRelease(), User: task.User, Features: features}
 	wanted, err := programs.Run("", nil)
-	if err != nil {
-		return nil, err
-	}
 	for _, w := range wanted {
 		p.Programs = append(p.Programs, Program{w.Program, w.Package, w.Here, w.Remedy})
 	}
-	opened, err := in.Venue.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	cat, err := LoadCatalogue()
-	if err != nil {
-		return nil, err
-	}
-	p.Contenders, err = supports(ctx, opened.Arena, cat.Contenders)
 	for i := range p.Contenders {
 		if p.Contenders[i].Guest {
 			p.Contenders[i].Remedy = guestRemedy()
 		}
 	}
 	return p, err
-}
-
-// supports asks the arena of every contender of the list.
-func supports(ctx context.Context, a arena.Arena, list []*contender.Contender) ([]Support, error) {
-	var all []Support
-	for _, c := range list {
-		s := Support{ID: c.ID, OK: true}
-		if err := a.Supports(ctx, c); err != nil {
-			u := arena.AsUnsupported(err)
-			if u == nil {
-				return nil, err
-			}
-			s = Support{ID: c.ID, Guest: u.OtherKernel, Reason: u.Reason, Remedy: u.Remedy}
-		}
-		all = append(all, s)
-	}
-	return all, nil
 }
 
 // guestRemedy says how to run a contender that needs another kernel.
@@ -125,26 +78,38 @@ func guestRemedy() string {
 
 // ProbeCluster probes the request's cluster, as a run does first.
 func ProbeCluster(ctx context.Context, f *Request) (*ClusterProbe, error) {
-	venue, err := f.Venue()
+	s, supports, err := f.probe(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	return ProbeClusterVerb().In(ctx, venue, ProbeTask{})
+	return &ClusterProbe{Schema: "cnibench/probe-kube/1", Environment: s.Environment, Contenders: supports}, nil
 }
 
-// ProbeClusterVerb asks a cluster what a run there would ask.
-func ProbeClusterVerb() Verb[ProbeTask, *ClusterProbe] {
-	return Verb[ProbeTask, *ClusterProbe]{Name: "probe-cluster", Do: func(ctx context.Context, in *Inside, _ ProbeTask) (*ClusterProbe, error) {
-		opened, err := in.Venue.Open(ctx)
-		if err != nil {
-			return nil, err
+// probe asks the request's venue as a run does first, about every contender.
+func (f *Request) probe(ctx context.Context, features bool) (*Survey, []Support, error) {
+	venue, err := f.Venue()
+	if err != nil {
+		return nil, nil, err
+	}
+	cat, err := LoadCatalogue(venue.Own()...)
+	if err != nil {
+		return nil, nil, err
+	}
+	task := SurveyTask{Features: features}
+	for _, c := range venue.Candidates(cat.Contenders) {
+		task.Contenders = append(task.Contenders, c.ID)
+	}
+	s, err := SurveyVerb().In(ctx, venue, task)
+	if err != nil {
+		return nil, nil, err
+	}
+	var all []Support
+	for _, id := range task.Contenders {
+		one := Support{ID: id, OK: true}
+		if u := s.Contenders[id].Unsupported; u != nil {
+			one = Support{ID: id, Guest: u.OtherKernel, Reason: u.Reason, Remedy: u.Remedy}
 		}
-		cat, err := LoadCatalogue(in.Venue.Own()...)
-		if err != nil {
-			return nil, err
-		}
-		p := &ClusterProbe{Schema: "cnibench/probe-kube/1", Environment: opened.Arena.Environment()}
-		p.Contenders, err = supports(ctx, opened.Arena, in.Venue.Candidates(cat.Contenders))
-		return p, err
-	}}
+		all = append(all, one)
+	}
+	return s, all, nil
 }

@@ -93,21 +93,17 @@ func SelfTestVerb() Verb[*SelfTestTask, struct{}] {
 	return Verb[*SelfTestTask, struct{}]{
 		Name: "selftest",
 		Do: func(ctx context.Context, in *Inside, task *SelfTestTask) (none struct{}, err error) {
-			s, err := in.Session(task.Measurement)
-			if err != nil {
-				return none, err
-			}
-			base, err := s.Catalogue.Contender(task.Conditions.Baseline)
-			if err != nil {
-				return none, err
-			}
-			s.Catalogue.Contenders = append(s.Catalogue.Contenders, task.Conditions.Contenders(base)...)
-			known := base
-			if in.Venue.Traits().ThisMachine {
-				known = nil
-			}
-			s.Wrap = func(a arena.Arena) (arena.Arena, error) { return selftest.Plant(a, task.Conditions, known), nil }
-			return none, s.Measure(ctx)
+			return none, in.Measure(ctx, &task.Measurement, func(catalogue *Catalogue, a arena.Arena) (arena.Arena, error) {
+				base, err := catalogue.Contender(task.Conditions.Baseline)
+				if err != nil {
+					return nil, err
+				}
+				catalogue.Contenders = append(catalogue.Contenders, task.Conditions.Contenders(base)...)
+				if in.Venue.Traits().ThisMachine {
+					base = nil
+				}
+				return selftest.Planted{Arena: a, Conditions: task.Conditions, Of: base}, nil
+			})
 		},
 		Beside: func(task *SelfTestTask) func() {
 			busy := selfTestBusy

@@ -6,21 +6,26 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/contender"
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // SurveyTask is what the arena is asked before the plan of a run is completed.
 type SurveyTask struct {
 	Contenders []string // ids
 	Paths      []string // that the steps cross
+	Features   bool     // the kernel, too, about all that a lab is made of
 }
 
 // Survey is what an open arena says of itself and of contenders. Nothing was brought up for it.
 type Survey struct {
 	Arena       string
-	MaxUp       int           // for how many contenders there is room: arena.Arena.MaxUp
-	Lead, Slice time.Duration // of a turn
+	Environment result.Environment // that is read without a network: arena.Arena.Environment
+	MaxUp       int                // for how many contenders there is room: arena.Arena.MaxUp
+	Lead, Slice time.Duration      // of a turn
 	Contenders  map[string]Surveyed
+	Features    []lab.Feature // nil if they were not asked for
 }
 
 // Surveyed is what an arena says of a contender.
@@ -53,11 +58,15 @@ func (in *Inside) survey(ctx context.Context, task SurveyTask) (*Survey, error) 
 	if in.opened, err = in.Venue.Open(ctx); err != nil {
 		return nil, err
 	}
-	return surveyArena(ctx, in.opened.Arena, list, task.Paths)
+	s, err := surveyArena(ctx, in.opened.Arena, list, task.Paths)
+	if err == nil && task.Features {
+		s.Features, err = lab.Probe()
+	}
+	return s, err
 }
 
 func surveyArena(ctx context.Context, a arena.Arena, list []*contender.Contender, paths []string) (*Survey, error) {
-	s := &Survey{Arena: a.Name(), MaxUp: a.MaxUp(), Contenders: map[string]Surveyed{}}
+	s := &Survey{Arena: a.Name(), Environment: a.Environment(), MaxUp: a.MaxUp(), Contenders: map[string]Surveyed{}}
 	s.Lead, s.Slice = a.Slice()
 	for _, c := range list {
 		x := Surveyed{Underlay: a.Variant(c), Missing: map[string]*arena.Unsupported{}}

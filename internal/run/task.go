@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cnibench/cnibench/internal/arena/guest/vm"
-	"github.com/cnibench/cnibench/internal/arena/lab"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 )
 
@@ -36,9 +34,7 @@ type AnyVerb interface {
 // Inside is what a task knows of the place where it is carried out.
 type Inside struct {
 	Venue  Venue
-	Lab    lab.Options // of a lab
-	Guest  *vm.Facts   // of the guest that this process runs in; nil outside of guests
-	opened *Opened     // by the survey, for the measurement after it
+	opened *Opened // by the survey, for the measurement after it
 }
 
 // In takes the task to the venue and returns the answer. The

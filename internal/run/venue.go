@@ -51,10 +51,8 @@ type Traits struct {
 	// self-test count.
 	ThisMachine bool
 	// Choice says that the catalogue's contenders can be measured; else only the network
-	// that is there.
+	// that is there, which others use.
 	Choice bool
-	// InUse says that others use the network, so that bulk steps keep below its line rate.
-	InUse bool
 	// SlowRounds says that building a round takes longer than its loads.
 	SlowRounds bool
 	// SharedPorts says that all contenders share the nodes' ports on the path host.

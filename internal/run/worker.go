@@ -44,7 +44,6 @@ const (
 // newWorker returns this process as a worker. end is called last.
 func newWorker(ctx context.Context, in *Inside, end func()) *Worker {
 	return &Worker{
-		Guest:    in.Guest,
 		carryOut: func(verb AnyVerb, o *order) (*answer, error) { return newAnswer(verb.carryOut(ctx, in, o.Task)), nil },
 		end:      func() error { end(); return nil },
 	}
@@ -78,12 +77,20 @@ func startWorker(at place, run func(stdin, stdout *os.File) (int, error)) (*Work
 		err = nil // said once
 		return why
 	}
-	_ = orders.Encode(at) // fails if the process has ended, and then there is no answer
+	_ = orders.Encode(at) // the orders fail once the process has ended, maybe after an answer
 	return &Worker{
 		Guest: at.Guest,
-		carryOut: func(_ AnyVerb, o *order) (*answer, error) {
+		carryOut: func(verb AnyVerb, o *order) (*answer, error) {
+			if at.At == atLab {
+				stop, err := verb.startBeside(o.Task)
+				if err != nil {
+					return nil, err
+				}
+				defer stop()
+			}
 			var a answer
-			if err := errors.Join(orders.Encode(o), answers.Decode(&a)); err == nil {
+			_ = orders.Encode(o)
+			if answers.Decode(&a) == nil {
 				return &a, nil
 			}
 			if err := wait(); err != nil {
@@ -98,7 +105,7 @@ func startWorker(at place, run func(stdin, stdout *os.File) (int, error)) (*Work
 // startInLab starts a worker in the namespaces of a lab.
 func startInLab(ctx context.Context, at place) (*Worker, error) {
 	at.At = atLab
-	w, err := startWorker(at, func(stdin, stdout *os.File) (int, error) {
+	return startWorker(at, func(stdin, stdout *os.File) (int, error) {
 		code, err := lab.ContainProgram(ctx, lab.Program{
 			Args: []string{InsideCommand}, Stdin: stdin, Stdout: stdout, HostNetwork: at.Lab.NICDriver != "",
 		})
@@ -107,19 +114,6 @@ func startInLab(ctx context.Context, at place) (*Worker, error) {
 		}
 		return code, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	inside := w.carryOut
-	w.carryOut = func(verb AnyVerb, o *order) (*answer, error) {
-		stop, err := verb.startBeside(o.Task)
-		if err != nil {
-			return nil, err
-		}
-		defer stop()
-		return inside(verb, o)
-	}
-	return w, nil
 }
 
 // enterLab makes this process, which the lab's namespaces were made for, a worker.
@@ -128,7 +122,7 @@ func enterLab(ctx context.Context, at place) (*Worker, error) {
 		return nil, err
 	}
 	ctx, stop := UntilEnded(ctx)
-	return newWorker(ctx, &Inside{Venue: newLab(at.Lab, at.Guest), Lab: at.Lab, Guest: at.Guest}, stop), nil
+	return newWorker(ctx, &Inside{Venue: newLab(at.Lab, at.Guest)}, stop), nil
 }
 
 // Serve makes this process a worker: it reads where it is and then tasks, and writes their
@@ -150,13 +144,11 @@ func Serve(ctx context.Context, from io.Reader, to io.Writer, verbs []AnyVerb) e
 	default:
 		return notHandedOver("no place %q", at.At)
 	}
-	if err != nil { // the answer to every task
-		w = &Worker{
-			carryOut: func(AnyVerb, *order) (*answer, error) { return nil, err },
-			end:      func() error { return nil },
-		}
+	answers := json.NewEncoder(to)
+	if err != nil { // whatever the first task is
+		return answers.Encode(newAnswer(nil, err))
 	}
-	return errors.Join(w.serve(orders, json.NewEncoder(to), verbs), w.end())
+	return errors.Join(w.serve(orders, answers, verbs), w.end())
 }
 
 // serve carries out one task after the other.

@@ -133,22 +133,11 @@ func (b Conditions) Gaps() []result.Gap {
 	return gaps
 }
 
-// Planted is an arena in which the copies come up with their faults.
+// Planted is an arena in which the copies come up with the faults that the conditions allow.
 type Planted struct {
-	arena.Renamed
+	arena.Arena
 	Conditions Conditions
-}
-
-// Plant returns the arena with the faults that the conditions allow. of is the contender that the copies are copies
-// of; nil if the arena knows each of them.
-func Plant(a arena.Arena, conditions Conditions, of *contender.Contender) Planted {
-	known := func(c *contender.Contender) *contender.Contender {
-		if _, ok := copyOf(c); ok && of != nil {
-			return of
-		}
-		return c
-	}
-	return Planted{Renamed: arena.Renamed{Arena: a, Known: known}, Conditions: conditions}
+	Of         *contender.Contender // the original; nil: the arena knows the copies themselves
 }
 
 func copyOf(c *contender.Contender) (copied, bool) {
@@ -162,11 +151,14 @@ func copyOf(c *contender.Contender) (copied, bool) {
 
 // Up implements arena.Arena.
 func (a Planted) Up(ctx context.Context, c *contender.Contender, variant string) (arena.Network, error) {
-	net, err := a.Renamed.Up(ctx, c, variant)
+	p, is := copyOf(c)
+	if is && a.Of != nil {
+		c = a.Of
+	}
+	net, err := a.Arena.Up(ctx, c, variant)
 	if err != nil {
 		return nil, err
 	}
-	p, _ := copyOf(c)
 	for _, i := range p.pods {
 		if err := a.plant(ctx, net.Pods()[i], p.fault); err != nil {
 			return nil, errors.Join(fmt.Errorf("self-test: plant %s: %w", p.id, err), net.Down(context.WithoutCancel(ctx)))

@@ -41,6 +41,7 @@ type Task struct {
 	run.Measurement
 	Contender string
 	Machine   bool
+	OwnNICs   bool         // the nodes have network devices of a guest
 	Settings  tune.Request // those that can be measured there
 }
 
@@ -124,7 +125,7 @@ func (b *Bench) prepare() (*run.Job, *Task, error) {
 		j.Copies = append(j.Copies, v.Contender(base))
 	}
 	j.Single = kind.Cluster || b.Machine // what is set there applies to all contenders that are up
-	return j, &Task{Contender: b.Contender, Machine: b.Machine, Settings: settings}, nil
+	return j, &Task{Contender: b.Contender, Machine: b.Machine, OwnNICs: f.NIC != "", Settings: settings}, nil
 }
 
 // Verb measures a contender with settings.
@@ -133,35 +134,30 @@ func Verb() run.Verb[*Task, struct{}] {
 }
 
 func measure(ctx context.Context, in *run.Inside, task *Task) (none struct{}, err error) {
-	s, err := in.Session(task.Measurement)
-	if err != nil {
-		return none, err
-	}
-	base, err := s.Catalogue.Contender(task.Contender)
-	if err != nil {
-		return none, err
-	}
-	variants := map[string]tune.Variant{}
-	for _, v := range tune.Variants(task.Contender, task.Settings) {
-		s.Catalogue.Contenders = append(s.Catalogue.Contenders, v.Contender(base))
-		variants[v.ID] = v
-	}
 	var machine machineTuning
-	s.Wrap = func(a arena.Arena) (arena.Arena, error) {
+	runErr := in.Measure(ctx, &task.Measurement, func(catalogue *run.Catalogue, a arena.Arena) (arena.Arena, error) {
+		base, err := catalogue.Contender(task.Contender)
+		if err != nil {
+			return nil, err
+		}
 		exe, err := os.Executable()
 		if err != nil {
 			return nil, err
 		}
+		variants := map[string]tune.Variant{}
+		for _, v := range tune.Variants(task.Contender, task.Settings) {
+			catalogue.Contenders = append(catalogue.Contenders, v.Contender(base))
+			variants[v.ID] = v
+		}
 		if !in.Venue.Traits().ThisMachine {
 			return OnNodes(a, exe, base, variants), nil
 		}
-		l := &Lab{Arena: a, Exe: exe, Variants: variants, WholeMachine: in.Lab.NICDriver != ""}
+		l := &Lab{Arena: a, Exe: exe, Variants: variants, WholeMachine: task.OwnNICs}
 		if task.Machine {
 			err = machine.open(l)
 		}
 		return l, err
-	}
-	runErr := s.Measure(ctx)
+	})
 	leftErr := machine.close()
 	if ctx.Err() != nil { // the run's own error recommends --resume, which would leave the settings out
 		if !errors.Is(runErr, measuring.ErrLeft) {

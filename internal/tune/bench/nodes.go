@@ -18,27 +18,25 @@ import (
 // namespaces of their own, which stay as they are. The endpoints of nodes must be
 // privileged pods with the node's processes (kube.Options.OnNodes).
 type Nodes struct {
-	arena.Renamed
+	arena.Arena
 	exe      string                  // this program, as the endpoints start it
 	by       string                  // this bench's name in the nodes' journals
+	of       *contender.Contender    // of which the variants are
 	variants map[string]tune.Variant // by id; others come up as they are
 }
 
 // OnNodes returns the cluster with those variants of the contender.
 func OnNodes(a arena.Arena, exe string, of *contender.Contender, variants map[string]tune.Variant) *Nodes {
-	known := func(c *contender.Contender) *contender.Contender {
-		if _, tuned := variants[c.ID]; tuned {
-			return of
-		}
-		return c
-	}
-	return &Nodes{Renamed: arena.Renamed{Arena: a, Known: known}, exe: exe, by: "bench-" + rand.Text(), variants: variants}
+	return &Nodes{Arena: a, exe: exe, by: "bench-" + rand.Text(), of: of, variants: variants}
 }
 
 // Up implements arena.Arena.
 func (b *Nodes) Up(ctx context.Context, c *contender.Contender, variant string) (arena.Network, error) {
-	inner, err := b.Renamed.Up(ctx, c, variant)
 	v, tuned := b.variants[c.ID]
+	if tuned {
+		c = b.of
+	}
+	inner, err := b.Arena.Up(ctx, c, variant)
 	if err != nil || !tuned {
 		return inner, err
 	}
