@@ -23,7 +23,6 @@ import (
 	"github.com/cnibench/cnibench/internal/selftest"
 	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
-	"github.com/cnibench/cnibench/internal/unit"
 )
 
 // Job is a request with what follows from it, as the user's process prepares it.
@@ -31,6 +30,7 @@ type Job struct {
 	Measurement
 	Venue     Venue
 	Catalogue *Catalogue
+	SelfTest  *selftest.Kept // of this machine, kernel and version; nil: none
 	// Copies of the baseline are measured beside it. To the arena they are the baseline.
 	Copies []*contender.Contender
 	// Single says that no two contenders may be up at the same time.
@@ -39,9 +39,8 @@ type Job struct {
 	Adapt func(*vm.Facts)
 
 	request    *Request
-	candidates []*contender.Contender                  // of a new run: those that run if the arena can run them
-	named      bool                                    // the user named the candidates
-	alone      struct{ duration, warmup unit.Seconds } // window and warm-up where contenders take no turns
+	candidates []*contender.Contender // of a new run: those that run if the arena can run them
+	named      bool                   // the user named the candidates
 }
 
 // Measurement is a run as it crosses to the worker that measures. The worker decides nothing:
@@ -50,12 +49,10 @@ type Measurement struct {
 	Dir        string      // the run directory
 	Resume     bool        // go on with the run that is there
 	Tool       result.Tool // this program
-	Record     result.Run  // of a new run, without the environment, which the worker reads
+	Record     result.Run  // of a new run, without the environment that the worker reads
 	End        End
-	Checks     string
-	Keep       bool           // keep the last contender up until the user interrupts
-	SelfTest   *selftest.Kept // of this machine, kernel and version; nil: none
-	Resumption string         // the command that resumes this run
+	Keep       bool   // keep the last contender up until the user interrupts
+	Resumption string // the command that resumes this run
 }
 
 // Prepare checks the request and turns it into a job. It makes nothing.
@@ -84,15 +81,13 @@ func (f *Request) Prepare() (*Job, error) {
 	if j.Catalogue, err = LoadCatalogue(j.Venue.Own()...); err != nil {
 		return nil, err
 	}
+	j.SelfTest = f.keptSelfTest()
 	if !j.Resume {
 		if err := j.newPlan(); err != nil {
 			return nil, err
 		}
 	}
-	j.Dir, j.Tool, j.Keep, j.Checks = f.Out, f.Tool, f.Keep, f.Checks
-	j.End = f.end(&j.Record.Plan)
-	j.SelfTest = f.keptSelfTest()
-	j.Resumption = f.resumption(f.Out)
+	j.Dir, j.Tool, j.Keep, j.End, j.Resumption = f.Out, f.Tool, f.Keep, f.end(&j.Record.Plan), f.resumption(f.Out)
 	return j, equip(j.Venue, j.Record.Plan.Steps)
 }
 

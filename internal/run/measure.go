@@ -155,11 +155,11 @@ func (m *Measurement) openStore(ctx context.Context, runner *bench.Runner) (*res
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	maps.Copy(env, run.Environment)
 	run.Environment = env
-	maps.Copy(run.Environment, m.selfTested(env["kernel.release"]))
-	if m.Checks != "" {
+	if checks := run.Plan.Settings["check"]; checks != "" {
 		say := func(id string) { runner.Progress(bench.Progress{Text: "check: " + id}) }
-		found, err := checkPlan(ctx, runner, m.Checks, &run.Plan, say)
+		found, err := checkPlan(ctx, runner, checks, &run.Plan, say)
 		if err != nil {
 			return nil, nil, nil, err
 		}

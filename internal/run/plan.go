@@ -60,6 +60,9 @@ func (j *Job) newPlan() error {
 		Slice: unit.Seconds(f.Slice.Seconds()),
 	}}
 	p := &j.Record.Plan
+	if j.SelfTest != nil {
+		j.Record.Environment = result.Environment{"selftest": j.SelfTest.String()}
+	}
 	if _, keys := maskSecrets(f.CNIText); f.CNIConf != "" && len(keys) > 0 {
 		console.Logger(os.Stderr).Warn("the run directory keeps the CNI configuration without what looks like a credential", "masked", strings.Join(keys, ", "))
 	}
@@ -70,16 +73,8 @@ func (j *Job) newPlan() error {
 	if f.Given["warmup"] {
 		p.Warmup = unit.Seconds(f.Warmup.Seconds())
 	}
-	j.alone.duration, j.alone.warmup = p.Duration, p.Warmup
-	ours := !f.ForSelfTest && f.SuiteText == ""
-	if ours && !f.Given["duration"] {
-		j.alone.duration = max(p.Duration, unit.Seconds(minWindow.Seconds()))
-	}
-	if ours && !f.Given["warmup"] {
-		j.alone.warmup = max(p.Warmup, unit.Seconds(minWarmup.Seconds()))
-	}
 	if j.Venue.Traits().SlowRounds {
-		p.Duration, p.Warmup = j.alone.duration, j.alone.warmup
+		f.lengthen(p)
 	}
 	if !f.Given["seed"] {
 		p.Seed = rand.Uint64() >> 12 // exact in a JSON reader's double
@@ -261,7 +256,8 @@ func (j *Job) planSlices(s *Survey, baselines int) {
 		room = min(n, s.MaxUp)
 	}
 	if n < 2 || room < min(n, baselines+1) {
-		p.Slice, p.Duration, p.Warmup = 0, j.alone.duration, j.alone.warmup
+		p.Slice = 0
+		j.request.lengthen(p)
 		return
 	}
 	p.Together, p.Lead = room, unit.Seconds(s.Lead.Seconds())
@@ -314,12 +310,17 @@ func equip(venue Venue, steps []result.Step) error {
 	return venue.Equip(slices.Compact(wanted))
 }
 
-// The shortest windows and warm-ups, unless the user has chosen them, of runs in which
-// building a round takes longer than its loads, or contenders take no turns.
-const (
-	minWindow = time.Second
-	minWarmup = 300 * time.Millisecond
-)
+// lengthen gives the plan longer windows and warm-ups where the user has chosen none: for runs
+// in which building a round takes longer than its loads, or contenders take no turns.
+func (f *Request) lengthen(p *result.Plan) {
+	ours := !f.ForSelfTest && f.SuiteText == ""
+	if ours && !f.Given["duration"] {
+		p.Duration = max(p.Duration, 1)
+	}
+	if ours && !f.Given["warmup"] {
+		p.Warmup = max(p.Warmup, 0.3)
+	}
+}
 
 // minSlice is the shortest slice that can be asked for.
 const minSlice = 20 * time.Millisecond

@@ -143,19 +143,10 @@ func (f *Request) keepsSelfTest() bool {
 // keptSelfTest returns the newest self-test of this machine, kernel and version; nil: none.
 func (f *Request) keptSelfTest() *selftest.Kept {
 	dir, err := tune.StateDir()
-	if err != nil || f.Kind().Cluster {
+	if err != nil || !f.keepsSelfTest() {
 		return nil
 	}
 	return selftest.Newest(dir, f.Tool.Version, lab.KernelRelease())
-}
-
-// selfTested returns the self-test as a key of a run's environment; nil if there was
-// none under the run's kernel.
-func (m *Measurement) selfTested(kernel string) result.Environment {
-	if m.SelfTest == nil || m.SelfTest.Kernel != kernel {
-		return nil
-	}
-	return result.Environment{"selftest": m.SelfTest.String()}
 }
 
 // selfTest prepares the self-test. The conditions are those of an emulated CPU once the worker
@@ -187,7 +178,6 @@ func (f *Request) selfTest() (*Job, *selftest.Conditions, error) {
 		j.Copies = conditions.Contenders(base)
 		p.Suite, p.Steps, p.Gaps = "selftest", conditions.Steps(), conditions.Gaps()
 		p.Duration, p.Warmup = unit.Seconds(conditions.Window().Seconds()), unit.Seconds(selfTestWarmup.Seconds())
-		j.alone.duration, j.alone.warmup = p.Duration, p.Warmup
 	}
 	return j, &conditions, nil
 }

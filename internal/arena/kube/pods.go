@@ -210,10 +210,6 @@ func (p *Pods) Agent(ctx context.Context, at arena.Endpoint) (*agent.Client, err
 	return startAgent(ctx, e)
 }
 
-// CarriedBytes returns how many bytes of this program were carried to pods, 0 where their image
-// has it.
-func (p *Pods) CarriedBytes() int64 { return p.cl.cargo.bytes.Load() }
-
 // Close ends every command in the pods, removes them, and waits until they are gone.
 func (p *Pods) Close(ctx context.Context) error {
 	p.end()
