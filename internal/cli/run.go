@@ -134,22 +134,16 @@ func (f *runFlags) from(c *cobra.Command) {
 
 // runOnce makes one run.
 func (f *runFlags) runOnce(c *cobra.Command) error {
-	job, err := f.Prepare()
-	if err != nil {
+	jobs, err := f.prepare(c, []*runFlags{f}, 1)
+	if err != nil || f.plan {
 		return err
 	}
-	if f.plan {
-		return job.WritePlan(c.OutOrStdout())
-	}
-	if f.Resume == "" {
-		job.WarnOfNoise(c.ErrOrStderr())
-	}
-	return job.Lead(c.Context(), c.OutOrStdout())
+	return jobs[0].Lead(c.Context(), c.OutOrStdout())
 }
 
-// prepareAll prepares several runs before the first begins. With --plan it prints the plans
-// of the first of them, as many as plans says.
-func (f *runFlags) prepareAll(c *cobra.Command, runs []*runFlags, plans int) (jobs []*run.Job, err error) {
+// prepare prepares all runs before the first begins. With --plan it prints the plans of the
+// first of them, as many as plans says.
+func (f *runFlags) prepare(c *cobra.Command, runs []*runFlags, plans int) (jobs []*run.Job, err error) {
 	for i, one := range runs {
 		job, err := one.Prepare()
 		if err == nil && f.plan && i < plans {
@@ -160,7 +154,7 @@ func (f *runFlags) prepareAll(c *cobra.Command, runs []*runFlags, plans int) (jo
 		}
 		jobs = append(jobs, job)
 	}
-	if !f.plan {
+	if !f.plan && f.Resume == "" {
 		jobs[0].WarnOfNoise(c.ErrOrStderr())
 	}
 	return jobs, nil

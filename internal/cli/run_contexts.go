@@ -52,7 +52,7 @@ func (f *runFlags) runContexts(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := f.prepareAll(c, clusters, len(clusters))
+	jobs, err := f.prepare(c, clusters, len(clusters))
 	if err != nil || f.plan {
 		return err
 	}

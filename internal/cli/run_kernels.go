@@ -82,7 +82,7 @@ func (f *runFlags) runKernels(c *cobra.Command) error {
 	if len(all) == 1 {
 		return all[0].runOnce(c)
 	}
-	jobs, err := f.prepareAll(c, all, 0)
+	jobs, err := f.prepare(c, all, 0)
 	if err != nil {
 		return err
 	}

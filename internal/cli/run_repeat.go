@@ -49,7 +49,7 @@ func (f *runFlags) runRepeats(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := f.prepareAll(c, runs, 1) // they have one plan
+	jobs, err := f.prepare(c, runs, 1) // they have one plan
 	if err != nil || f.plan {
 		return err
 	}

@@ -51,7 +51,11 @@ func Check(ctx context.Context, f *Request, task CheckTask) (*CheckOutput, error
 	if _, err := venue.Underlays(task.MTUs); err != nil {
 		return nil, err
 	}
-	chosen, err := f.chosen(venue)
+	catalogue, err := LoadCatalogue(venue.Own()...)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := f.candidates(catalogue, venue)
 	if err != nil {
 		return nil, err
 	}
@@ -96,18 +100,6 @@ func CheckVerb() Verb[CheckTask, *CheckOutput] {
 		}
 		return out, err
 	}}
-}
-
-// chosen returns the contenders that the request names, or all that the venue considers.
-func (f *Request) chosen(venue Venue) ([]*contender.Contender, error) {
-	catalogue, err := LoadCatalogue(venue.Own()...)
-	if err != nil {
-		return nil, err
-	}
-	if !f.namesContenders() {
-		return venue.Candidates(catalogue.Contenders), nil
-	}
-	return f.contenders(catalogue, venue)
 }
 
 // CheckOutput is what `cnibench check` found; --json prints it.

@@ -231,10 +231,10 @@ func (f *Request) args(keep func(r *flag) bool) []string {
 	return args
 }
 
-// resumption returns the command line that resumes the run in dir.
-func (f *Request) resumption(dir string) string {
+// resumption returns the command line that resumes what the command, run or mesh, has begun.
+func (f *Request) resumption(command string) string {
 	again := f.args(func(r *flag) bool { return r.memory == regive })
-	return strings.Join(append([]string{"cnibench run --resume", text.ShellWord(dir)}, again...), " ")
+	return strings.Join(append([]string{"cnibench", command, "--resume", text.ShellWord(f.Out)}, again...), " ")
 }
 
 // inGuest returns the command line that measures the contenders in a guest, as this request

@@ -87,7 +87,7 @@ func (f *Request) Prepare() (*Job, error) {
 			return nil, err
 		}
 	}
-	j.Dir, j.Tool, j.Keep, j.End, j.Resumption = f.Out, f.Tool, f.Keep, f.end(&j.Record.Plan), f.resumption(f.Out)
+	j.Dir, j.Tool, j.Keep, j.End, j.Resumption = f.Out, f.Tool, f.Keep, f.end(&j.Record.Plan), f.resumption("run")
 	return j, equip(j.Venue, j.Record.Plan.Steps)
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/cnibench/cnibench/internal/mesh/measure"
 	"github.com/cnibench/cnibench/internal/mesh/rundir"
 	"github.com/cnibench/cnibench/internal/result"
-	"github.com/cnibench/cnibench/internal/text"
 	"github.com/cnibench/cnibench/internal/text/console"
 	"github.com/cnibench/cnibench/internal/unit"
 )
@@ -139,7 +138,7 @@ func Mesh(ctx context.Context, f *Request, task MeshTask) (*mesh.Report, error) 
 	r, err := MeshVerb().In(ctx, venue, task)
 	if err != nil {
 		if _, missing := os.Stat(f.Out); missing == nil {
-			err = fmt.Errorf("%w; what is sealed stays: go on with `%s`", err, f.meshResumption())
+			err = fmt.Errorf("%w; what is sealed stays: go on with `%s`", err, f.resumption("mesh"))
 		}
 		return nil, err
 	}
@@ -149,11 +148,6 @@ func Mesh(ctx context.Context, f *Request, task MeshTask) (*mesh.Report, error) 
 		err = exit.With(exit.Gate, nil)
 	}
 	return r, err
-}
-
-func (f *Request) meshResumption() string {
-	again := f.args(func(r *flag) bool { return r.memory == regive })
-	return strings.Join(append([]string{"cnibench mesh --resume", text.ShellWord(f.Out)}, again...), " ")
 }
 
 // MeshPlan writes what Mesh would send. It makes nothing and sends nothing.

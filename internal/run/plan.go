@@ -73,7 +73,7 @@ func (j *Job) newPlan() error {
 	if f.Given["warmup"] {
 		p.Warmup = unit.Seconds(f.Warmup.Seconds())
 	}
-	if j.Venue.Traits().SlowRounds {
+	if !j.Venue.Traits().ThisMachine {
 		f.lengthen(p)
 	}
 	if !f.Given["seed"] {
@@ -82,13 +82,11 @@ func (j *Job) newPlan() error {
 	if _, err := j.Catalogue.Contender(f.Baseline); err != nil {
 		return err
 	}
-	if f.namesContenders() {
-		j.named = true
-		j.candidates, err = f.contenders(j.Catalogue, j.Venue)
+	j.named = f.namesContenders()
+	if j.candidates, err = f.candidates(j.Catalogue, j.Venue); err != nil {
 		return err
 	}
-	j.candidates = j.Venue.Candidates(j.Catalogue.Contenders)
-	if f.Study != "" && j.Venue.Traits().Choice {
+	if f.Study != "" && !j.named && j.Venue.Traits().Choice {
 		only := j.Catalogue.OfStudy(f.Study)
 		j.candidates = slices.DeleteFunc(slices.Clone(j.candidates), func(c *contender.Contender) bool {
 			return !slices.Contains(only, c.ID) && !slices.Contains(j.Venue.Own(), c)
@@ -102,8 +100,12 @@ func (f *Request) namesContenders() bool {
 	return f.Contenders != "supported" && f.Contenders != "all"
 }
 
-// contenders returns those that the request names, after a check that they are known.
-func (f *Request) contenders(catalogue *Catalogue, venue Venue) ([]*contender.Contender, error) {
+// candidates returns the contenders that the request names, after a check that they are known,
+// or all that the venue considers.
+func (f *Request) candidates(catalogue *Catalogue, venue Venue) ([]*contender.Contender, error) {
+	if !f.namesContenders() {
+		return venue.Candidates(catalogue.Contenders), nil
+	}
 	var ids []string
 	for id := range strings.SplitSeq(f.Contenders, ",") {
 		if id = strings.TrimSpace(id); id != "" && !slices.Contains(ids, id) {
@@ -133,9 +135,7 @@ func (j *Job) question() SurveyTask {
 	for _, step := range j.Record.Plan.Steps {
 		paths = append(paths, step.Path)
 	}
-	slices.Sort(ids)
-	slices.Sort(paths)
-	return SurveyTask{Contenders: slices.Compact(ids), Paths: slices.Compact(paths)}
+	return SurveyTask{Contenders: compact(ids), Paths: compact(paths)}
 }
 
 // complete completes the plan by what the arena says: which contenders run on which
@@ -246,7 +246,7 @@ func (j *Job) enlist(s *Survey, inGuest bool) (baselines int, err error) {
 func (j *Job) planSlices(s *Survey, baselines int) {
 	p := &j.Record.Plan
 	single := j.Single || slices.ContainsFunc(p.Steps, func(s result.Step) bool {
-		return s.Workload == analysis.Idle || s.Path == arena.PathHost && j.Venue.Traits().SharedPorts
+		return s.Workload == analysis.Idle || s.Path == arena.PathHost && !j.Venue.Traits().ThisMachine
 	})
 	if p.Slice > 0 && !j.request.Given["slice"] {
 		p.Slice = unit.Seconds(s.Slice.Seconds())
@@ -306,8 +306,7 @@ func equip(venue Venue, steps []result.Step) error {
 	for _, step := range steps {
 		wanted = append(wanted, stepPrograms(step.Workload, step.Params)...)
 	}
-	slices.Sort(wanted)
-	return venue.Equip(slices.Compact(wanted))
+	return venue.Equip(compact(wanted))
 }
 
 // lengthen gives the plan longer windows and warm-ups where the user has chosen none: for runs

@@ -60,20 +60,16 @@ func ProbeLab(ctx context.Context) (*Probe, error) {
 	for _, w := range wanted {
 		p.Programs = append(p.Programs, Program{w.Program, w.Package, w.Here, w.Remedy})
 	}
+	inGuest := "cnibench run --arena " + MicroVM
+	if err := vm.Available(); err != nil {
+		inGuest = err.Error()
+	}
 	for i := range p.Contenders {
 		if p.Contenders[i].Guest {
-			p.Contenders[i].Remedy = guestRemedy()
+			p.Contenders[i].Remedy = "run it in a guest: " + inGuest
 		}
 	}
 	return p, err
-}
-
-// guestRemedy says how to run a contender that needs another kernel.
-func guestRemedy() string {
-	if err := vm.Available(); err != nil {
-		return "run it in a guest: " + err.Error()
-	}
-	return "run it in a guest: cnibench run --arena " + MicroVM
 }
 
 // ProbeCluster probes the request's cluster, as a run does first.

@@ -48,15 +48,12 @@ type Venue interface {
 // Traits are how venues differ in what a plan must know.
 type Traits struct {
 	// ThisMachine says that the contenders run on this machine, whose noise and whose
-	// self-test count.
+	// self-test count. Else building a round takes longer than its loads, and contenders
+	// share the nodes' ports on the path host.
 	ThisMachine bool
 	// Choice says that the catalogue's contenders can be measured; else only the network
 	// that is there, which others use.
 	Choice bool
-	// SlowRounds says that building a round takes longer than its loads.
-	SlowRounds bool
-	// SharedPorts says that all contenders share the nodes' ports on the path host.
-	SharedPorts bool
 	// CleanUp is the command that removes what a killed run leaves.
 	CleanUp string
 }

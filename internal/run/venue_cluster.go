@@ -91,7 +91,7 @@ func untilEndedInCluster(ctx context.Context) (context.Context, func()) {
 }
 
 func (k *clusterVenue) Traits() Traits {
-	return Traits{Choice: k.this == nil, SlowRounds: true, SharedPorts: true, CleanUp: "cnibench clean --arena " + Kube}
+	return Traits{Choice: k.this == nil, CleanUp: "cnibench clean --arena " + Kube}
 }
 
 func (k *clusterVenue) Open(ctx context.Context) (*Opened, error) {

@@ -116,15 +116,6 @@ func startInLab(ctx context.Context, at place) (*Worker, error) {
 	})
 }
 
-// enterLab makes this process, which the lab's namespaces were made for, a worker.
-func enterLab(ctx context.Context, at place) (*Worker, error) {
-	if err := lab.Enter(); err != nil {
-		return nil, err
-	}
-	ctx, stop := UntilEnded(ctx)
-	return newWorker(ctx, &Inside{Venue: newLab(at.Lab, at.Guest)}, stop), nil
-}
-
 // Serve makes this process a worker: it reads where it is and then tasks, and writes their
 // answers, until there are no more. It is an error of usage if it can't read them: only this
 // program itself calls the command.
@@ -140,7 +131,10 @@ func Serve(ctx context.Context, from io.Reader, to io.Writer, verbs []AnyVerb) e
 	case atGuest:
 		w, err = startInLab(ctx, at)
 	case atLab:
-		w, err = enterLab(ctx, at)
+		if err = lab.Enter(); err == nil {
+			ctx, stop := UntilEnded(ctx)
+			w = newWorker(ctx, &Inside{Venue: newLab(at.Lab, at.Guest)}, stop)
+		}
 	default:
 		return notHandedOver("no place %q", at.At)
 	}
