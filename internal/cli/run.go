@@ -134,14 +134,19 @@ func (f *runFlags) from(c *cobra.Command) {
 
 // runOnce makes one run.
 func (f *runFlags) runOnce(c *cobra.Command) error {
-	jobs, err := f.prepare(c, []*runFlags{f}, 1)
-	if err != nil || f.plan {
+	job, err := f.Prepare()
+	switch {
+	case err != nil:
 		return err
+	case f.plan:
+		return job.WritePlan(c.OutOrStdout())
+	case f.Resume == "":
+		job.WarnOfNoise(c.ErrOrStderr())
 	}
-	return jobs[0].Lead(c.Context(), c.OutOrStdout())
+	return job.Lead(c.Context(), c.OutOrStdout())
 }
 
-// prepare prepares all runs before the first begins. With --plan it prints the plans of the
+// prepare prepares several runs before the first begins. With --plan it prints the plans of the
 // first of them, as many as plans says.
 func (f *runFlags) prepare(c *cobra.Command, runs []*runFlags, plans int) (jobs []*run.Job, err error) {
 	for i, one := range runs {
@@ -154,7 +159,7 @@ func (f *runFlags) prepare(c *cobra.Command, runs []*runFlags, plans int) (jobs 
 		}
 		jobs = append(jobs, job)
 	}
-	if !f.plan && f.Resume == "" {
+	if !f.plan {
 		jobs[0].WarnOfNoise(c.ErrOrStderr())
 	}
 	return jobs, nil

@@ -66,7 +66,7 @@ func SelfTest(ctx context.Context, f *Request) (*selftest.Result, error) {
 		return nil, err
 	}
 	found := conditions.Judge(rec, report.Assemble(f.Out, rec, analysis.Options{}))
-	diagnosed, err := diagnosisTrials(ctx, conditions)
+	diagnosed, err := diagnosisTrials(ctx, *conditions)
 	if err != nil {
 		return nil, err
 	}

@@ -48,10 +48,6 @@ func newLab(options lab.Options, guest *vm.Facts) *labVenue {
 	return p
 }
 
-func (p *labVenue) start(ctx context.Context) (*Worker, error) {
-	return startInLab(ctx, place{Lab: p.options, Guest: p.guest})
-}
-
 func (p *labVenue) Open(context.Context) (*Opened, error) {
 	a, err := lab.New(p.options)
 	if err != nil {

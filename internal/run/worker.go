@@ -102,12 +102,11 @@ func startWorker(at place, run func(stdin, stdout *os.File) (int, error)) (*Work
 	}, nil
 }
 
-// startInLab starts a worker in the namespaces of a lab.
-func startInLab(ctx context.Context, at place) (*Worker, error) {
-	at.At = atLab
-	return startWorker(at, func(stdin, stdout *os.File) (int, error) {
+// start implements Venue: the worker is in the namespaces of a lab.
+func (p *labVenue) start(ctx context.Context) (*Worker, error) {
+	return startWorker(place{atLab, p.options, p.guest}, func(stdin, stdout *os.File) (int, error) {
 		code, err := lab.ContainProgram(ctx, lab.Program{
-			Args: []string{InsideCommand}, Stdin: stdin, Stdout: stdout, HostNetwork: at.Lab.NICDriver != "",
+			Args: []string{InsideCommand}, Stdin: stdin, Stdout: stdout, HostNetwork: p.options.NICDriver != "",
 		})
 		if killed := (*lab.Killed)(nil); errors.As(err, &killed) {
 			err = lostError{err}
@@ -129,7 +128,7 @@ func Serve(ctx context.Context, from io.Reader, to io.Writer, verbs []AnyVerb) e
 	var err error
 	switch at.At {
 	case atGuest:
-		w, err = startInLab(ctx, at)
+		w, err = newLab(at.Lab, at.Guest).start(ctx)
 	case atLab:
 		if err = lab.Enter(); err == nil {
 			ctx, stop := UntilEnded(ctx)
