@@ -3,12 +3,14 @@ package cli
 import (
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
-	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/cli/tunecmd"
 	"github.com/cnibench/cnibench/internal/contender"
 	"github.com/cnibench/cnibench/internal/host/programs"
@@ -23,7 +25,7 @@ type listing struct {
 	name   string
 	header []string
 	rows   func(*run.Catalogue) (rows [][]string, values any, err error)
-	print  func(w io.Writer, ids []string) error // everything about these; nil: the table is all there is
+	print  func(w io.Writer, ids []string) error // everything about these; nil: their values as YAML
 }
 
 var listings = []listing{
@@ -35,6 +37,7 @@ var listings = []listing{
 	{name: "workloads", header: []string{"Workload", "Parameters", "Programs", "Summary"}, rows: listWorkloads},
 	{name: "metrics", header: []string{"Metric", "Unit", "Better", "Meaning"}, rows: listMetrics},
 	{name: "checks", header: []string{"Check", "Question"}, rows: listChecks},
+	{name: "findings", header: []string{"Finding", "Severity", "Title"}, rows: listFindings},
 	{name: "tunings", header: []string{"Setting", "Scope", "Study", "Parameters", "Summary"}, rows: func(*run.Catalogue) ([][]string, any, error) { return tunecmd.List() }},
 }
 
@@ -49,7 +52,8 @@ func newListCmd() *cobra.Command {
 		Short: "List what there is: " + cmdutil.JoinOr(names),
 		Example: `  cnibench list contenders
   cnibench list published                  # the studies whose figures are here
-  cnibench list published ducastel-2024    # one study: source, method, caveats, every figure`,
+  cnibench list published ducastel-2024    # one study: source, method, caveats, every figure
+  cnibench list tunings irq rps            # everything about these two`,
 		Args:      cobra.MinimumNArgs(1),
 		ValidArgs: names,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -57,10 +61,8 @@ func newListCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if ids := args[1:]; len(ids) > 0 {
-				if l.print == nil {
-					return exit.Usage("cnibench list %s takes no further argument", l.name)
-				}
+			ids := args[1:]
+			if len(ids) > 0 && l.print != nil {
 				return l.print(c.OutOrStdout(), ids)
 			}
 			cat, err := run.LoadCatalogue()
@@ -71,8 +73,21 @@ func newListCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(ids) > 0 {
+				if values, err = l.choose(rows, values, ids); err != nil {
+					return err
+				}
+			}
 			if asJSON {
 				return cmdutil.PrintJSON(c.OutOrStdout(), map[string]any{"schema": "cnibench/list/1", l.name: values})
+			}
+			if len(ids) > 0 {
+				out, err := yaml.Marshal(values)
+				if err != nil {
+					return err
+				}
+				_, err = c.OutOrStdout().Write(out)
+				return err
 			}
 			cmdutil.PrintTable(c.OutOrStdout(), l.header, rows)
 			return nil
@@ -80,6 +95,21 @@ func newListCmd() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return c
+}
+
+// choose returns those of the values, one a row, whose rows begin with the ids.
+func (l listing) choose(rows [][]string, values any, ids []string) (any, error) {
+	all := reflect.ValueOf(values)
+	chosen := reflect.MakeSlice(all.Type(), 0, len(ids))
+	for _, id := range ids {
+		row, err := text.Find(strings.ToLower(l.header[0]), id, rows, func(row []string) string { return row[0] })
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(rows, func(r []string) bool { return r[0] == row[0] })
+		chosen = reflect.Append(chosen, all.Index(at))
+	}
+	return chosen.Interface(), nil
 }
 
 // contenderValue is a contender as JSON shows it.

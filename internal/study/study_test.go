@@ -101,7 +101,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var table, about strings.Builder
+	var table strings.Builder
 	table.WriteString("| study | by | suite | pictures | host settings |\n|---|---|---|---|---|\n")
 	for _, s := range all {
 		var titles []string
@@ -113,16 +113,6 @@ func TestPage(t *testing.T) {
 			tuning = "`cnibench tune plan --profile " + s.Tuning + "`"
 		}
 		fmt.Fprintf(&table, "| [%s](../studies/%s.yaml) | %s | %v | %s | %s |\n", s.ID, s.ID, s.By, s.Run.All["suite"], strings.Join(titles, "; "), tuning)
-		fmt.Fprintf(&about, "### %s: %s\n\n%s.\n\nIts versions: ", s.ID, s.Title, strings.ToUpper(s.Summary[:1])+s.Summary[1:])
-		var versions []string
-		for _, product := range slices.Sorted(maps.Keys(s.Versions)) {
-			versions = append(versions, product+" "+s.Versions[product])
-		}
-		fmt.Fprintf(&about, "%s.\n\nNot repeated:\n\n", strings.Join(versions, ", "))
-		for _, a := range s.Differences {
-			fmt.Fprintf(&about, "- %s\n", a)
-		}
-		about.WriteString("\n")
 	}
-	pagetest.Check(t, "../../docs/studies.md", *update, map[string]string{"studies": table.String(), "apart": strings.TrimSuffix(about.String(), "\n")})
+	pagetest.Check(t, "../../docs/studies.md", *update, map[string]string{"studies": table.String()})
 }

@@ -14,13 +14,9 @@ import (
 func TestFindingsAreDocumented(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(docsHead)
-	b.WriteString("\n| code | severity | what it means | what to do | earlier codes, reasons |\n|---|---|---|---|---|\n")
+	b.WriteString("\n| code | severity | what it means | what to do |\n|---|---|---|---|\n")
 	for _, k := range findings.Kinds() {
-		was := ""
-		for _, code := range k.Was {
-			was += " `" + code + "`"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s: %s | `%s` |%s |\n", k.Code, k.Severity, k.Title, k.Help, k.Next, was)
+		fmt.Fprintf(&b, "| `%s` | %s | %s: %s | `%s` |\n", k.Code, k.Severity, k.Title, k.Help, k.Next)
 	}
 	b.WriteString(docsReasons)
 	for _, k := range findings.Reasons() {
@@ -35,8 +31,8 @@ const docsHead = `# Findings
 
 <!-- Written by go test ./internal/analysis/findings -update from findings.yaml. -->
 
-For whoever reads a report and meets a warning: look its code up here. After that you know
-whether the figures still hold, and what to do next.
+    cnibench list findings                # all codes
+    cnibench list findings udp_loss       # one: what it means, what to do, its codes of earlier versions
 
 A report has one finding a kind: a code, a severity, a title, a sentence with the numbers of
 at most three places, how many places there are, and a command. ` + "`excluded`" + ` says that samples
@@ -52,7 +48,7 @@ uncertain by the width of their intervals.
 
 In the commands below ` + "`{again}`" + ` stands for the command that repeats the run, ` + "`{run}`" + ` for the
 run directory, ` + "`{rounds}`" + ` for the number of rounds that would help. Reports have the names in
-place. The last column is for reports of earlier versions, which had a code for each cause.
+place. Reports of earlier versions had a code for each cause: ` + "`cnibench list findings CODE`" + ` names them.
 `
 
 const docsReasons = `

@@ -42,7 +42,7 @@ const RunDir = "/run"
 // there are many turns, and the lead is much the shorter, since it measures nothing. Their
 // figures agree with those of long transfers (docs/dev/measurement.md).
 const (
-	Slice = 100 * time.Millisecond
+	Slice = 50 * time.Millisecond
 	Lead  = 20 * time.Millisecond
 )
 
