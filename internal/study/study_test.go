@@ -3,8 +3,6 @@ package study
 import (
 	"flag"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
