@@ -1,14 +1,15 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/tunecmd"
@@ -82,7 +83,10 @@ func newListCmd() *cobra.Command {
 				return cmdutil.PrintJSON(c.OutOrStdout(), map[string]any{"schema": "cnibench/list/1", l.name: values})
 			}
 			if len(ids) > 0 {
-				out, err := yaml.Marshal(values)
+				out, err := json.Marshal(values)
+				if err == nil {
+					out, err = yaml.JSONToYAML(out)
+				}
 				if err != nil {
 					return err
 				}
