@@ -1,7 +1,6 @@
 package run
 
 import (
-	"slices"
 
 	"github.com/cnibench/cnibench/internal/arena/guest"
 	"github.com/cnibench/cnibench/internal/arena/kube"
@@ -37,17 +36,17 @@ type Kind struct {
 
 	venue    func(f *Request) (Venue, error)
 	selfTest func(f *Request) selftest.Conditions
-	made     []string // the arenas in a plan that --arena of this name resumes without a word
+	made     string   // the arena in a plan that --arena of this name resumes without a word
 	older    []string // arenas whose flags a plan of an earlier version may remember, too
 }
 
 // kinds returns the kinds in the order of the help.
 func kinds() []Kind {
 	return []Kind{
-		{Name: Auto, Contender: "flannel-vxlan", venue: newHereLab, selfTest: bedInLab, made: []string{Lab}, older: []string{MicroVM}},
-		{Name: Lab, Contender: "flannel-vxlan", venue: newHereLab, selfTest: bedInLab, made: []string{Lab}, older: []string{MicroVM}},
-		{Name: MicroVM, Guest: true, Contender: "flannel-vxlan", venue: newGuest, selfTest: bedInLab, made: []string{MicroVM}},
-		{Name: Kube, Cluster: true, Policies: true, Contender: kube.ThisClusterID, MaxRate: DefaultDiagnoseRate, venue: func(f *Request) (Venue, error) { return newCluster(f) }, selfTest: bedInCluster, made: []string{Kube}},
+		{Name: Auto, Contender: "flannel-vxlan", venue: newHereLab, selfTest: bedInLab, made: Lab, older: []string{MicroVM}},
+		{Name: Lab, Contender: "flannel-vxlan", venue: newHereLab, selfTest: bedInLab, made: Lab, older: []string{MicroVM}},
+		{Name: MicroVM, Guest: true, Contender: "flannel-vxlan", venue: newGuest, selfTest: bedInLab, made: MicroVM},
+		{Name: Kube, Cluster: true, Policies: true, Contender: kube.ThisClusterID, MaxRate: DefaultDiagnoseRate, venue: func(f *Request) (Venue, error) { return newCluster(f) }, selfTest: bedInCluster, made: Kube},
 	}
 }
 
@@ -84,7 +83,7 @@ func arenaOf(asked, made string, given bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := KindOf(made, nil); err != nil || slices.Contains(k.made, made) {
+	if _, err := KindOf(made, nil); err != nil || k.made == made {
 		return asked, nil // an imported run has no arena; checkSame compares the machines
 	}
 	if given && asked != Auto {

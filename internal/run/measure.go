@@ -82,11 +82,10 @@ func (in *Inside) Measure(ctx context.Context, m *Measurement, adapt func(*Catal
 	runner.Progress = view.Wrap(runner.Progress)
 	end = newStopping(m.End, plan, sofar.Report, bar.Message)
 	runner.Search, runner.Enough = end.searches, end.enough
-	runErr := m.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, in.Venue.Traits().CleanUp)
-	if runErr == nil {
-		runErr = store.End(time.Now())
+	if err := m.withNextStep(ctx, runner.Run(ctx, plan, sealed), kept, in.Venue.Traits().CleanUp); err != nil {
+		return err
 	}
-	return runErr
+	return store.End(time.Now())
 }
 
 // withNextStep adds to the runner's error what the user can do. kept says that --keep

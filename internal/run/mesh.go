@@ -134,7 +134,7 @@ func Mesh(ctx context.Context, f *Request, task MeshTask) (*mesh.Report, error) 
 		}
 	}
 	task.Out, task.Resume, task.Tool, task.Settings = f.Out, f.Resume != "", f.Tool, f.Settings()
-	task.Arena = f.Kind().made[0]
+	task.Arena = f.Kind().made
 	r, err := MeshVerb().In(ctx, venue, task)
 	if err != nil {
 		if _, missing := os.Stat(f.Out); missing == nil {

@@ -37,10 +37,9 @@ type Inside struct {
 	opened *Opened // by the survey, for the measurement after it
 }
 
-// In takes the task to the venue and returns the answer. The
-// answer may be partly filled in if there is an error. The error has the exit code that
-// it had where it arose; it is a lostError if the process that carried the task out ended
-// without an answer.
+// In lets a worker in the venue carry the task out, and returns the answer, which may be
+// partly filled in if there is an error. The error has the exit code that it had where it
+// arose; it is a lostError if the worker's process ended without an answer.
 func (v Verb[T, A]) In(ctx context.Context, venue Venue, task T) (got A, err error) {
 	w, err := venue.start(ctx)
 	if err != nil {
@@ -52,10 +51,7 @@ func (v Verb[T, A]) In(ctx context.Context, venue Venue, task T) (got A, err err
 // Last lets the worker carry the task out, as by does, and ends the worker.
 func (v Verb[T, A]) Last(w *Worker, task T) (A, error) {
 	got, err := v.by(w, task)
-	if endErr := w.end(); endErr != nil {
-		err = errors.Join(err, endErr)
-	}
-	return got, err
+	return got, errors.Join(err, w.end())
 }
 
 // by lets the worker carry the task out, and returns the answer as In does.

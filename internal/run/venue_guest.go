@@ -19,14 +19,9 @@ import (
 // Guest holds the flags that describe a guest.
 type Guest = guest.Guest
 
-// InGuest runs a command in the guest. The error carries the command's exit code if
-// that is not exit.Done.
+// InGuest runs a command in the guest. The error has the command's exit code.
 func InGuest(ctx context.Context, flags *Guest, argv []string, log *slog.Logger) error {
-	code, err := guest.Command(ctx, flags, argv, log, host.EndSignals())
-	if err == nil && code != exit.Done {
-		return exit.With(code, nil)
-	}
-	return err
+	return guest.Command(ctx, flags, argv, log, host.EndSignals())
 }
 
 // guestVenue is the lab in a guest. The process that the user starts chooses the guest, boots

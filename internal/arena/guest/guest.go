@@ -111,27 +111,29 @@ func Run(ctx context.Context, config *vm.Config, args []string, endSignals []os.
 }
 
 // Command runs a command in the guest with the caller's files, environment,
-// working directory, input and output, and the terminal where there is one. It
-// returns the command's exit code. The end signals are passed on to the command.
-func Command(ctx context.Context, guest *Guest, argv []string, log *slog.Logger, endSignals []os.Signal) (int, error) {
+// working directory, input and output, and the terminal where there is one. The
+// error has the command's exit code. The end signals are passed on to the command.
+func Command(ctx context.Context, guest *Guest, argv []string, log *slog.Logger, endSignals []os.Signal) error {
 	config, err := guest.Config(ctx, log)
 	if err != nil {
-		return exit.Failed, err
+		return err
 	}
 	config.Stdin, config.Stdout, config.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if term.IsTerminal(int(os.Stdin.Fd())) && console.IsTerminal(os.Stdout) {
 		restore, err := ownTerminal(&config)
 		if err != nil {
-			return exit.Failed, err
+			return err
 		}
 		defer restore()
 	}
 	code, err := start(ctx, &config, argv, endSignals)
-	var interrupted *vm.Interrupted
-	if errors.As(err, &interrupted) {
-		return interrupted.ExitCode(), nil
+	if interrupted := (*vm.Interrupted)(nil); errors.As(err, &interrupted) {
+		code, err = interrupted.ExitCode(), nil
 	}
-	return code, Error(err)
+	if err == nil && code != exit.Done {
+		return exit.With(code, nil)
+	}
+	return Error(err)
 }
 
 // start runs the command in the guest, in the caller's working directory.
