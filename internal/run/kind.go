@@ -1,7 +1,6 @@
 package run
 
 import (
-
 	"github.com/cnibench/cnibench/internal/arena/guest"
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/cli/exit"
