@@ -31,6 +31,12 @@ var netperfHeads = map[string]string{
 	"Remote Recv Throughput": "REMOTE_RECV_THROUGHPUT", "Command Line": "COMMAND_LINE",
 }
 
+// netperfUnits are the units of THROUGHPUT in bit/s (format_units and calc_thruput in
+// netperf's netlib.c). 10^0bits is not among them: -f b prints bytes under that name.
+var netperfUnits = map[string]float64{
+	"10^3bits/s": 1e3, "10^6bits/s": 1e6, "10^9bits/s": 1e9, "Bytes/s": 8, "KBytes/s": 8 << 10, "MBytes/s": 8 << 20, "GBytes/s": 8 << 30,
+}
+
 func parseNetperf(data []byte) ([]figure, error) {
 	text := strings.ReplaceAll(string(data), "\r\n", "\n")
 	keys, test := map[string]string{}, ""
@@ -70,24 +76,49 @@ func parseNetperf(data []byte) ([]figure, error) {
 	if v := parseNumber(keys["ELAPSED_TIME"]); v.known && v.number > 0 {
 		f.elapsed = unit.Seconds(v.number)
 	}
-	f.throughput(keys["THROUGHPUT"], keys["THROUGHPUT_UNITS"])
-	if test == "UDP_STREAM" {
-		delete(f.metrics, result.Goodput) // the throughput is the sender's
-		f.set(result.Goodput, keys["REMOTE_RECV_THROUGHPUT"], 1e6)
-	}
 	if strings.HasSuffix(test, "RR") {
-		for key, metric := range map[string]string{"P50_LATENCY": "latency_p50", "P90_LATENCY": "latency_p90", "P99_LATENCY": "latency_p99", "MEAN_LATENCY": "latency_mean"} {
-			if v := parseNumber(keys[key]); v.known && v.number > 0 {
-				f.set(metric, keys[key], 1e-6)
-			}
-		}
-		if v, rate := parseNumber(keys["TRANSACTION_RATE"]), f.metrics[result.Rate]; v.known && differBy(v.number, rate, 0.01) {
-			f.contradict("a throughput of %g a second, and a transaction rate of %s", rate, v.text)
-		}
-	} else if v := parseNumber(keys["LOCAL_TRANSPORT_RETRANS"]); v.known && v.number >= 0 {
-		f.metrics[result.Retransmits] = v.number
+		f.netperfRates(keys)
+	} else {
+		f.netperfStream(keys)
 	}
 	return []figure{f}, nil
+}
+
+// netperfStream takes the figures of a stream. THROUGHPUT is of the bytes that the receiver
+// counted, UDP's, too (send_omni_inner in nettest_omni.c); without a control connection
+// (-N) nobody knows them, and it is of the bytes sent.
+func (f *figure) netperfStream(keys map[string]string) {
+	factor, known := netperfUnits[keys["THROUGHPUT_UNITS"]]
+	received := parseNumber(keys["REMOTE_RECV_THROUGHPUT"])
+	options, _, _ := strings.Cut(keys["COMMAND_LINE"], " -- ")
+	switch {
+	case !known:
+		f.contradict("the unit %.20q of the throughput is not known", keys["THROUGHPUT_UNITS"])
+	case slices.Contains(strings.Fields(options), "-N"), received.known && received.number == 0 && keys["DIRECTION"] != "Receive":
+		f.unknown = append(f.unknown, "what arrived: without a control connection netperf counts what was sent")
+	default:
+		f.set(result.Goodput, keys["THROUGHPUT"], factor)
+	}
+	if v := parseNumber(keys["LOCAL_TRANSPORT_RETRANS"]); v.known && v.number >= 0 {
+		f.metrics[result.Retransmits] = v.number
+	}
+}
+
+// netperfRates takes the figures of requests. In units of bits or bytes THROUGHPUT is of
+// both directions together, which is no figure of ours; the rate is TRANSACTION_RATE then.
+func (f *figure) netperfRates(keys map[string]string) {
+	f.set(result.Rate, keys["TRANSACTION_RATE"], 1)
+	if v := parseNumber(keys["THROUGHPUT"]); keys["THROUGHPUT_UNITS"] == "Trans/s" && v.known {
+		if rate, has := f.metrics[result.Rate]; has && differBy(rate, v.number, 0.01) {
+			f.contradict("a throughput of %g a second, and a transaction rate of %s", v.number, keys["TRANSACTION_RATE"])
+		}
+		f.metrics[result.Rate] = v.number
+	}
+	for key, metric := range map[string]string{"P50_LATENCY": "latency_p50", "P90_LATENCY": "latency_p90", "P99_LATENCY": "latency_p99", "MEAN_LATENCY": "latency_mean"} {
+		if v := parseNumber(keys[key]); v.known && v.number > 0 {
+			f.set(metric, keys[key], 1e-6)
+		}
+	}
 }
 
 // netperfTest is the test by the keys, where no banner names it.
@@ -98,7 +129,7 @@ func netperfTest(keys map[string]string) string {
 		}
 	}
 	kind := "_STREAM"
-	if keys["THROUGHPUT_UNITS"] == "Trans/s" {
+	if keys["THROUGHPUT_UNITS"] == "Trans/s" || keys["DIRECTION"] == "Send|Recv" {
 		kind = "_RR"
 	}
 	return keys["PROTOCOL"] + kind
