@@ -3,6 +3,7 @@ package arena
 import (
 	"context"
 	"net/netip"
+	"time"
 )
 
 // SandboxNamespace is a namespace of a policy check.
@@ -43,6 +44,19 @@ type Sandbox interface {
 	Apply(ctx context.Context, manifests []byte) error
 	// Delete removes the policies that Apply has made.
 	Delete(ctx context.Context) error
+	// Newcomer makes a pod with those labels beside the named one, whose first process
+	// connects to target over TCP from its first instant on, for that time, and removes it.
+	// It returns when the pod has ended.
+	Newcomer(ctx context.Context, namespace, beside, name string, labels map[string]string, target netip.AddrPort, life time.Duration) (Attempts, error)
+	// EngineEnds counts how often each program of the pod network's own pods has ended so
+	// far, by a name for people. It is empty where nobody knows.
+	EngineEnds(ctx context.Context) (map[string]int, error)
 	// Close removes the namespaces with everything in them.
 	Close(ctx context.Context) error
+}
+
+// Attempts are the connections of a newcomer, one after the other.
+type Attempts struct {
+	Tried, Reached int
+	First, Last    time.Duration // of those that reached: begun so long after its first instant
 }

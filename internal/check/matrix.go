@@ -56,8 +56,9 @@ var columns = []question{
 	}},
 	{"policy", "ingress", 5, begins("ingress")},
 	{"policy", "egress", 6, begins("egress")},
-	{"policy", "effect", 12, isCase("effect")},
-	{"policy", "removal", 13, isCase("removal")},
+	{"policy", "start", 12, func(n string) bool { return isCase(startCase)(n) || isCase(engineCase)(n) }},
+	{"policy", "effect", 13, isCase("effect")},
+	{"policy", "removal", 14, isCase("removal")},
 }
 
 func isCase(want string) func(string) bool { return func(n string) bool { return n == want } }

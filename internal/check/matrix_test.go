@@ -15,7 +15,7 @@ func TestMatrix(t *testing.T) {
 			{Name: "ingress-forbidden", Verdict: Fail, Found: wideOpen}, {Name: "ingress-allowed", Verdict: Pass, Found: enforced},
 			{Name: "ingress-udp", Verdict: Fail, Found: leaks}, {Name: "egress-port-range", Verdict: Skip, Found: "single port"},
 			{Name: "ingress-ip-block-ipv6", Verdict: Pass, Found: enforced}, {Name: "egress-sctp", Verdict: Skip},
-			{Name: "effect", Verdict: Pass, Found: timed, Values: map[string]int{"effect_ms": 12}}, {Name: "removal", Verdict: Pass, Found: enforced},
+			{Name: startCase, Verdict: Fail, Found: leaks}, {Name: "effect", Verdict: Pass, Found: timed, Values: map[string]int{"effect_ms": 12}}, {Name: "removal", Verdict: Pass, Found: enforced},
 		}},
 		{Check: "mtu", Contender: "a", Error: "it does not come up"},
 		{Check: "policy", Contender: "a", Cases: []Case{{Name: "network", Verdict: Skip}}},
@@ -35,9 +35,9 @@ func TestMatrix(t *testing.T) {
 		lines = append(lines, line)
 	}
 	want := []string{
-		"contender|mtu size|mtu TCP|policy ingress|policy egress|policy ports|policy port range|policy ipBlock|policy SCTP|policy IPv6|policy effect|policy removal",
-		"a|– error|– error|–|–|–|–|–|–|–|–|–",
-		"b|no: wastes (1 of 2)|flows|no: open (1 of 2)|–|no: leaks|– single port|–|–|enforced|12 ms|enforced",
+		"contender|mtu size|mtu TCP|policy ingress|policy egress|policy ports|policy port range|policy ipBlock|policy SCTP|policy IPv6|policy start|policy effect|policy removal",
+		"a|– error|– error|–|–|–|–|–|–|–|–|–|–",
+		"b|no: wastes (1 of 2)|flows|no: open (1 of 2)|–|no: leaks|– single port|–|–|enforced|no: leaks|12 ms|enforced",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -18,7 +18,8 @@ import (
 // connections pass without any policy, applies it, asks every connection
 // several times, compares what passes with what policy_eval.go says, and
 // deletes it. policy_trial.go is how one is carried out, policy_judge.go how it
-// is judged, policy_effect.go how the time until it has an effect is found.
+// is judged, policy_effect.go how the time until it has an effect is found, policy_start.go
+// what new pods may, policy_engine.go that the engine lives meanwhile.
 type policy struct {
 	pace pace
 	one  *OneCase // nil: all cases
@@ -47,7 +48,7 @@ type OneCase struct {
 // Policy is the check of NetworkPolicies with one case alone. The error names the
 // nearest case.
 func Policy(one OneCase) (Check, error) {
-	var names []string
+	names := []string{startCase}
 	for _, t := range trials() {
 		for _, p := range t.parts {
 			names = append(names, p.name)
@@ -77,6 +78,8 @@ type pace struct {
 	repeats          int           // of a case that failed
 	late             time.Duration // until a policy has its effect in a repetition
 	budget           time.Duration // for all repetitions
+	young            time.Duration // how long new pods are asked
+	look             time.Duration // between looks at the engine's own pods
 }
 
 var usualPace = pace{
@@ -84,6 +87,7 @@ var usualPace = pace{
 	settle: settleTime, most: 20 * time.Second, fewer: 5 * time.Second, least: 2 * time.Second, lenient: 2 * time.Second,
 	beat: 10 * time.Millisecond, times: 5,
 	repeats: 2, late: 20 * time.Second, budget: 2 * time.Minute,
+	young: 5 * time.Second, look: 2 * time.Second,
 }
 
 // The facts that the check can find; more are in policy_cases.go.
@@ -117,6 +121,22 @@ func (c policy) Run(ctx context.Context, s *Subject) (res Result, err error) {
 	if err := st.enter(ctx, c.hire); err != nil {
 		return res, err
 	}
+	watched, stop := st.watchEngine(ctx)
+	err = c.ask(watched, st, &res)
+	stop()
+	var crash *crashed
+	if errors.As(context.Cause(watched), &crash) && ctx.Err() == nil {
+		cases := res.Cases
+		res.Cases = nil
+		res.note(crash.fallen()) // first: others may follow from it
+		res.Cases = append(res.Cases, cases...)
+		return res, nil
+	}
+	return res, err
+}
+
+// ask carries out the cases.
+func (c policy) ask(ctx context.Context, st *stage, res *Result) error {
 	for _, t := range trials() {
 		if c.one != nil && !slices.ContainsFunc(t.parts, func(p part) bool { return p.name == c.one.Name }) {
 			continue
@@ -126,16 +146,24 @@ func (c policy) Run(ctx context.Context, s *Subject) (res Result, err error) {
 			res.note(c)
 		}
 		if err != nil {
-			return res, err
+			return err
 		}
 		if c.one != nil {
-			return res, st.show(ctx, t, &res, c.one)
+			return st.show(ctx, st.manifests(t), res, c.one)
 		}
 	}
-	st.name(&res)
+	st.name(res)
+	young, err := st.start(ctx)
+	if err != nil {
+		return err
+	}
+	res.note(young)
+	if c.one != nil {
+		return st.show(ctx, startPolicy, res, c.one)
+	}
 	timing, err := st.effect(ctx)
 	if err != nil {
-		return res, err
+		return err
 	}
 	res.note(timing)
 	for _, name := range []string{"effect", "back"} {
@@ -144,7 +172,7 @@ func (c policy) Run(ctx context.Context, s *Subject) (res Result, err error) {
 		}
 	}
 	res.note(st.removal())
-	return res, nil
+	return nil
 }
 
 // name says in the first case that failed on which node all leaks are.
@@ -159,16 +187,16 @@ func (st *stage) name(res *Result) {
 
 // show says what one case asked and found, and leaves its policies and pods for a
 // while.
-func (st *stage) show(ctx context.Context, t trial, res *Result, one *OneCase) error {
+func (st *stage) show(ctx context.Context, manifests string, res *Result, one *OneCase) error {
 	st.name(res)
-	one.Say("the policies:\n" + st.manifests(t))
+	one.Say("the policies:\n" + manifests)
 	for _, c := range res.Cases {
 		one.Say(fmt.Sprintf("%s: %s: %s", c.Name, c.Verdict, c.Text))
 	}
 	if one.Hold <= 0 {
 		return nil
 	}
-	if err := st.sandbox.Apply(ctx, []byte(st.manifests(t))); err != nil {
+	if err := st.sandbox.Apply(ctx, []byte(manifests)); err != nil {
 		return err
 	}
 	one.Say(fmt.Sprintf("the policies are applied again; they and the pods stay for %s (kubectl get pods,networkpolicies -A)", one.Hold))

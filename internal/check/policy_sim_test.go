@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -31,7 +32,10 @@ type simulated struct {
 	noIPv6 bool
 	// onApply is told of what is applied; may be nil.
 	onApply func(list []networkPolicy)
-	denied  agent.Kind // how a forbidden connection ends; "": it times out
+	denied  agent.Kind    // how a forbidden connection ends; "": it times out
+	young   time.Duration // how long new pods are open
+	silent  bool          // new pods reach nothing
+	fallen  time.Time     // when the engine ends; never where zero
 
 	mu           sync.Mutex
 	clusterModel clusterModel
@@ -105,6 +109,42 @@ func (s *simulated) force() {
 	}
 }
 
+// Newcomer is a pod of the cluster for a while.
+func (s *simulated) Newcomer(_ context.Context, namespace, _, name string, labels map[string]string, target netip.AddrPort, life time.Duration) (a arena.Attempts, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.force()
+	key := namespace + "/" + name
+	w := clusterModel{namespaces: s.clusterModel.namespaces, pods: maps.Clone(s.clusterModel.pods)}
+	w.pods[key] = modelPod{namespace, labels, nil}
+	allows := s.allows
+	if allows == nil {
+		allows = evaluated
+	}
+	a.Tried = 100
+	f := flow{from: key, to: effectTo, source: netip.AddrFrom4([4]byte{10, 0, 9, 9}), target: target.Addr(), protocol: arena.TCP, port: target.Port()}
+	switch {
+	case s.silent:
+	case allows(w, s.policies, f):
+		a = arena.Attempts{Tried: 100, Reached: 100, Last: life}
+	case s.young > 0:
+		a.Reached, a.Last = 10, s.young
+	}
+	return a, nil
+}
+
+func (s *simulated) EngineEnds(context.Context) (map[string]int, error) {
+	ends := 1 // of former times
+	if !s.fallen.IsZero() && time.Now().After(s.fallen) {
+		ends++
+	}
+	return map[string]int{"engine in pod kube-system/engine-1 on node2": ends, "proxy in pod kube-system/engine-1 on node2": 0}, nil
+}
+
+func evaluated(w clusterModel, list []networkPolicy, f flow) bool {
+	return w.allows(list, f, leniency{})
+}
+
 func (s *simulated) Close(context.Context) error {
 	s.closed = true
 	return nil
@@ -118,7 +158,7 @@ func (s *simulated) reached(f flow) agent.Answer {
 	s.asked[f]++
 	allows := s.allows
 	if allows == nil {
-		allows = func(w clusterModel, list []networkPolicy, f flow) bool { return w.allows(list, f, leniency{}) }
+		allows = evaluated
 	}
 	if !allows(s.clusterModel, s.policies, f) {
 		if s.denied != "" {

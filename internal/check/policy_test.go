@@ -138,7 +138,7 @@ func TestPolicyEnforced(t *testing.T) {
 			if bad := foundIn(r, Fail); len(bad) > 0 || len(foundIn(r, Skip)) > 0 {
 				t.Fatalf("failed %v, skipped %v\n%s", bad, foundIn(r, Skip), r.MainCase().Text)
 			}
-			if want := len(trials()) + 3 + 2; len(r.Cases) != want { // the study's trial has four cases
+			if want := len(trials()) + 3 + 3; len(r.Cases) != want { // the study's trial has four cases
 				t.Errorf("%d cases, want %d", len(r.Cases), want)
 			}
 			effect := caseOf(t, r, "effect")

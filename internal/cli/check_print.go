@@ -118,7 +118,7 @@ func checkRows(r *check.Result) (rows [][]string) {
 		if c.Verdict == check.Fail && len(r.Cases) > 1 {
 			text = c.Name + ": " + text
 		}
-		if c.Verdict == check.Fail && r.Check == "policy" {
+		if _, err := check.Policy(check.OneCase{Name: c.Name}); err == nil && c.Verdict == check.Fail && r.Check == "policy" {
 			text += ". See it alone: cnibench check policy --case " + c.Name + " --hold 10m"
 		}
 		if c.Next != "" {

@@ -73,6 +73,7 @@ type podPlan struct {
 	restricted bool
 	labels     map[string]string
 	ports      []arena.NamedPort
+	command    []string // of the first process; nil: it waits, and exec streams start commands in the pod
 }
 
 // How long a pod may run. agent.Idle ends pods of a killed run long before that.
@@ -81,7 +82,7 @@ const (
 	onNodeLife = time.Hour      // of a pod for install/node
 )
 
-// object returns the pod. Its first process waits; exec streams start commands in it.
+// object returns the pod.
 func (p podPlan) object(run string, cl *Cluster) (*corev1.Pod, error) {
 	o := &cl.Options
 	tolerated, err := tolerations(o.Tolerations)
@@ -119,6 +120,9 @@ func (p podPlan) object(run string, cl *Cluster) (*corev1.Pod, error) {
 		},
 	}
 	c := &pod.Spec.Containers[0]
+	if p.command != nil {
+		c.Command = p.command
+	}
 	if p.hostNetwork {
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, noNetworkYet...)
 	}

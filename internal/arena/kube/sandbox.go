@@ -27,6 +27,7 @@ type sandbox struct {
 	realNames map[string]string // of the namespaces in the cluster, by the check's names
 	pods      map[[2]string]*endpoint
 	applied   []networkingv1.NetworkPolicy // with the cluster's names
+	engineIn  map[string]bool              // the namespaces of the pod network's own pods; nil: not yet known
 }
 
 // Sandbox implements arena.Network.
