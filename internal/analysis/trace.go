@@ -38,6 +38,9 @@ type NodeTrace struct {
 	// window, TrackedLimit the kernel's limit; 0 if they were not recorded.
 	Tracked      float64 `json:"tracked,omitempty"`
 	TrackedLimit float64 `json:"tracked_limit,omitempty"`
+	// Throttled is the share of the scheduler's periods in the window in which the load's
+	// pod on the node had used its CPU quota up, 0 to 1.
+	Throttled float64 `json:"throttled,omitempty"`
 
 	CPUs  int       `json:"cpus"`            // number of CPUs behind CPU and Busiest; 0 if nothing was recorded
 	Power []float64 `json:"power,omitempty"` // W of the CPU packages (RAPL)

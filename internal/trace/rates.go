@@ -22,6 +22,7 @@ const (
 	transmitFamily   = "node_network_transmit_bytes"
 	retransmitFamily = "node_netstat_Tcp_RetransSegs"
 	trackedFamily    = "node_nf_conntrack_entries" // and …_limit
+	quotaFamily      = "container_cpu_cfs_"        // periods and throttled_periods
 	energyFamily     = "node_rapl_joules"
 )
 
@@ -113,9 +114,48 @@ func nodeTrace(role string, recs []*sysmon.Recording, w window, cpus []int) anal
 	if len(entries) > 0 && len(limit) > 0 {
 		t.Tracked, t.TrackedLimit = slices.Max(entries), slices.Max(limit)
 	}
+	for _, rec := range recs[min(1, len(recs)-1):] { // where pods carry the load, the node's is another's
+		t.Throttled = max(t.Throttled, throttled(rec, own.Times[at[0]], own.Times[at[len(at)-1]]))
+	}
 	t.Power = r.power()
 	return t
 }
+
+// minPeriods is how many periods of a CPU quota tell something: half a second's.
+const minPeriods = 5
+
+// throttled returns the share of the periods between two times in which the recording's
+// programs used their CPU quota up; 0 without a quota.
+func throttled(rec *sysmon.Recording, from, to time.Time) float64 {
+	growth := func(family string) float64 {
+		f, ok := rec.Family(family)
+		if !ok || len(f.Series) != 1 || len(f.Series[0].Values) != len(rec.Times) {
+			return 0
+		}
+		first, last := math.NaN(), math.NaN()
+		for i, v := range f.Series[0].Values {
+			if rec.Times[i].Before(from.Add(-quotaSlack)) || rec.Times[i].After(to.Add(quotaSlack)) || math.IsNaN(float64(v)) {
+				continue
+			}
+			if last = float64(v); math.IsNaN(first) {
+				first = last
+			}
+		}
+		return max(0, last-first) // NaN stays NaN
+	}
+	periods := growth(quotaFamily + "periods")
+	if !(periods >= minPeriods) {
+		return 0
+	}
+	share := growth(quotaFamily+"throttled_periods") / periods
+	if !(share > 0) {
+		return 0
+	}
+	return min(share, 1)
+}
+
+// quotaSlack is by how much the snapshots of a pod may miss those of its node.
+const quotaSlack = 50 * time.Millisecond
 
 // reader computes the rates of one node's recording.
 type reader struct {

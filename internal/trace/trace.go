@@ -190,7 +190,7 @@ func parse(z *zstd.Decoder, r io.Reader) ([]*sysmon.Recording, error) {
 // wantedPrefixes lists how the names of the families begin that traces hold, and of the
 // family that names the recordings.
 var wantedPrefixes = []string{
-	"cnibench_recording", cpuFamily, memoryFamily, receiveFamily, transmitFamily, retransmitFamily, energyFamily, trackedFamily,
+	"cnibench_recording", cpuFamily, memoryFamily, receiveFamily, transmitFamily, retransmitFamily, energyFamily, trackedFamily, quotaFamily,
 }
 
 // filter returns the lines of the wanted families. Parsing the other lines would take most of

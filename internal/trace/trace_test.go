@@ -98,6 +98,28 @@ func compressed(t testing.TB, recs ...*sysmon.Recording) []byte {
 	return b.Bytes()
 }
 
+// TestThrottled: the share of the periods in which a pod's CPU quota was used up, in the
+// window alone; no quota and too few periods are none.
+func TestThrottled(t *testing.T) {
+	times := at(0, 1000, 2000, 3000)
+	quota := func(perSecond, stopped float64) *sysmon.Recording {
+		return &sysmon.Recording{Times: times, Families: []sysmon.Family{
+			counter(quotaFamily+"periods", "", sysmon.Series{Values: growing(times, perSecond)}),
+			counter(quotaFamily+"throttled_periods", "", sysmon.Series{Values: growing(times, stopped)}),
+		}}
+	}
+	for name, tt := range map[string]struct {
+		rec  *sysmon.Recording
+		want float64
+	}{
+		"four of five": {quota(10, 8), 0.8}, "never": {quota(10, 0), 0}, "too few": {quota(1, 1), 0}, "no quota": {pod("p", "n", times), 0}, "nothing": {&sysmon.Recording{}, 0},
+	} {
+		if got := throttled(tt.rec, times[1], times[3]); math.Abs(got-tt.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
 // runWith is a run directory with the files given, and a sample for each.
 func runWith(t testing.TB, elapsed float64, settings map[string]string, files ...[]byte) (string, *result.Record) {
 	t.Helper()

@@ -23,6 +23,7 @@ const (
 	minRetry       = 0.9  // s until connected: the kernel sends a SYN again after 1 s
 	lossyShare     = 0.05 // of the segments sent again: a sign of lost packets
 	fullTable      = 0.98 // of the limit of the connection tracking table
+	minThrottled   = 0.05 // of the scheduler's periods of a CPU quota
 	sameLoss       = 0.5  // of a contender's retransmits: the baseline loses as much
 	maxRetransmits = 0.01 // of the segments
 )
@@ -118,6 +119,36 @@ func fullConntrack(e *evidence) []analysis.Finding {
 		}
 	}
 	return toFindings(e, list, "%s")
+}
+
+// cpuLimited finds samples whose load was stopped by its pods' CPU limit, and says that all
+// pods have one where the run gave it: the baseline's, too, so that ratios do not show it.
+func cpuLimited(e *evidence) []analysis.Finding {
+	limit := e.Run.Plan.Settings["pod-cpu"]
+	whose := "the CPU limit of its pods"
+	if limit != "" {
+		whose = "the run's own limit, --pod-cpu " + limit + ", which the pods of the baseline have, too: ratios do not show it"
+	}
+	var list []worstSample
+	for i := range e.Opt.Traces {
+		t := &e.Opt.Traces[i]
+		s := e.ValidSample(t.Key)
+		for _, node := range t.Nodes {
+			if s == nil || node.Throttled < minThrottled || s.Workload == analysis.Idle {
+				continue
+			}
+			list = gatherWorst(list, s, node.Throttled, fmt.Sprintf("the load on the %s was stopped in %s of the scheduler's periods by %s",
+				e.NodeOf(node.Node), unit.FormatPercent(node.Throttled), whose))
+		}
+	}
+	found := toFindings(e, list, "%s")
+	if len(found) == 0 && limit != "" {
+		found = append(found, analysis.Finding{Severity: analysis.Info, Text: "every pod may use " + limit + " of CPU (--pod-cpu), the baseline's, too: ratios do not show what that costs"})
+	}
+	for i := range found {
+		found[i].Next = "Run again without --pod-cpu, or with more; a limit that pods get from elsewhere is the namespace's LimitRange."
+	}
+	return found
 }
 
 // resent returns the share of the TCP segments that were sent again, the median of the

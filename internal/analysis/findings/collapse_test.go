@@ -93,6 +93,33 @@ func TestFullConntrack(t *testing.T) {
 	}
 }
 
+// The tool's own CPU limit is said, and is found where it stopped a load, the baseline's, too.
+func TestCPULimited(t *testing.T) {
+	rec := analysistest.Record(analysistest.Taken("host", 1, map[string]float64{"goodput": 2.9e9}), analysistest.Taken("x", 1, map[string]float64{"goodput": 2.2e9}))
+	traces := func(share float64) analysis.Options {
+		var opt analysis.Options
+		for _, s := range rec.Samples {
+			opt.Traces = append(opt.Traces, analysis.Trace{Key: s.Key(), Nodes: []analysis.NodeTrace{{Node: "client", Throttled: share}, {Node: "server", Throttled: share / 2}}})
+		}
+		return opt
+	}
+	for name, tt := range map[string]struct {
+		limit string
+		share float64
+		want  []analysis.Finding
+	}{
+		"no limit":       {"", 0, nil},
+		"never reached":  {"2", 0.01, []analysis.Finding{{Severity: analysis.Info, Text: "2"}}},
+		"the tool's own": {"200m", 0.83, []analysis.Finding{{Severity: analysis.Warn, Contender: "host", Step: "dts", Round: 1, Text: "1 1 83 200"}, {Severity: analysis.Warn, Contender: "x", Step: "dts", Round: 1, Text: "1 1 83 200"}}},
+		"a LimitRange's": {"", 0.5, []analysis.Finding{{Severity: analysis.Warn, Contender: "host", Step: "dts", Round: 1, Text: "1 1 50"}, {Severity: analysis.Warn, Contender: "x", Step: "dts", Round: 1, Text: "1 1 50"}}},
+	} {
+		rec.Run.Plan.Settings = map[string]string{"pod-cpu": tt.limit}
+		t.Run(name, func(t *testing.T) {
+			analysistest.CheckFindings(t, each(rec, traces(tt.share)), "rate_limited", tt.want)
+		})
+	}
+}
+
 // The baseline between the same nodes tells loss of the nodes' network from loss of pods.
 func TestWhoLosesSegments(t *testing.T) {
 	run := func(host, pods float64) string {

@@ -89,6 +89,7 @@ var rules = []struct {
 	{"lab_form", labForm},
 	{"rate_limited", maxRateLimited},
 	{"rate_limited", lineRateLimited},
+	{"rate_limited", cpuLimited},
 	{"separate_groups", separateGroups},
 	{"policy_effect", policyEffect},
 	{"note", notes}, // sets the note's own code

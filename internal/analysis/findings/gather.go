@@ -181,7 +181,7 @@ const (
 // nextStep replaces the names in braces. The figures of an imported run can't be measured
 // again.
 func nextStep(e *analysis.Evidence, next string, f analysis.Finding) string {
-	if e.Run.Arena == imported && strings.Contains(next, "{again}") {
+	if e.Run.Arena == imported && slices.ContainsFunc([]string{"{again}", "cnibench run", "cnibench check", "cnibench diagnose", "cnibench probe", "/raw", "sysctl"}, func(s string) bool { return strings.Contains(next, s) }) {
 		return importedNext
 	}
 	again := "cnibench run --suite " + e.Run.Plan.Suite

@@ -129,7 +129,11 @@ func tooFewRounds(e *evidence) []analysis.Finding {
 	case len(e.Results) == 0:
 		return nil
 	case rounds < needs:
-		return []analysis.Finding{{Text: fmt.Sprintf("%s: an interval at %s needs %d; run %d", unit.Plural(rounds, "round"), confidence, needs, wanted)}}
+		text := fmt.Sprintf("%s: an interval at %s needs %d", unit.Plural(rounds, "round"), confidence, needs)
+		if e.Run.Arena != imported {
+			text += fmt.Sprintf("; run %d", wanted)
+		}
+		return []analysis.Finding{{Text: text}}
 	case len(short) > 0:
 		return []analysis.Finding{{Text: fmt.Sprintf("fewer valid rounds than the %d that an interval at %s needs: %s", needs, confidence, joinShort(short))}}
 	case contenders > 1 && rounds < ranks:

@@ -62,7 +62,9 @@ func gatherWorst(list []worstSample, s *result.Sample, worst float64, text strin
 	if i < 0 {
 		return append(list, worstSample{at, []int{s.Round}, worst, text})
 	}
-	list[i].rounds = append(list[i].rounds, s.Round)
+	if !slices.Contains(list[i].rounds, s.Round) { // another of the sample's nodes
+		list[i].rounds = append(list[i].rounds, s.Round)
+	}
 	if worst > list[i].worst {
 		list[i].worst, list[i].text = worst, text
 	}

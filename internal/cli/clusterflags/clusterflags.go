@@ -48,7 +48,7 @@ func AddPods(c *cobra.Command, k *run.Cluster) {
 	fl.StringVar(&k.Namespace, "namespace-prefix", run.DefaultNamespace, "kube: prefix of the name of the new namespace")
 	fl.StringVar(&k.NodeLabel, "node-label", "", "kube: choose among the nodes with this label, as `key=value`")
 	fl.StringVar(&k.Pod, "pod", "", "kube: measure from the node of this pod, `namespace/name`")
-	fl.StringVar(&k.CPU, "pod-cpu", "", "kube: CPU request and limit of each pod, e.g. 2 (default: none)")
+	fl.StringVar(&k.CPU, "pod-cpu", "", "kube: CPU request and limit of each pod, the baseline's too, e.g. 2 (default: none)")
 	fl.StringVar(&k.Memory, "pod-memory", "", "kube: memory request and limit of each pod, e.g. 1Gi (default: none)")
 	fl.StringVar(&k.Service, "service-kind", run.DefaultServiceKind, "kube: kind of the Services that steps of the path service use: "+strings.Join(run.ServiceKinds, ", "))
 	fl.BoolVar(&k.Privileged, "privileged", false, "kube: allow one privileged pod on each node, which watches the node's interfaces (check encryption)")
