@@ -196,7 +196,9 @@ const (
 // Reverted is what Revert did.
 type Reverted struct {
 	Restored []Entry
-	// Gone lists the entries whose place no longer exists.
+	// Gone lists the entries whose place does not exist now: a device that was unplugged, a node's
+	// service. They stay in the journal, for the place may come back with its value; with force
+	// they are forgotten.
 	Gone []Entry
 	// Kept lists the entries that somebody else has changed since they were applied.
 	// Revert leaves them alone and in the journal.
@@ -211,7 +213,7 @@ func RevertBy(ctx context.Context, m *Machine, j *Journal, by string) error {
 
 // Revert restores the values that were changed since the mark, the newest first, and
 // removes the journal when no entry is left. It keeps a value that somebody has changed
-// since, unless force. What fails on the machine is listed in Reverted and stays in the
+// since, unless force, and an entry whose place does not exist. What fails on the machine is listed in Reverted and stays in the
 // journal, so that Revert can be tried again. A journal error does not stop Revert; every
 // value is still restored.
 func Revert(ctx context.Context, m *Machine, j *Journal, mark int, force bool) (Reverted, error) {
@@ -230,6 +232,12 @@ func revert(ctx context.Context, m *Machine, j *Journal, chosen func(n int, e *E
 			r.Kept = append(r.Kept, Status{Entry: *e, Now: now, State: state})
 			continue
 		}
+		if state == ChangeGone {
+			r.Gone = append(r.Gone, *e)
+			if !force {
+				continue
+			}
+		}
 		how := ""
 		switch state {
 		case ChangeRebooted:
@@ -238,7 +246,6 @@ func revert(ctx context.Context, m *Machine, j *Journal, chosen func(n int, e *E
 			how = endUntouched
 		case ChangeGone:
 			how = endGone
-			r.Gone = append(r.Gone, *e)
 		case ChangeApplied, ChangeDrifted:
 			if err = writeOld(ctx, m, e); err == nil {
 				how = endRestored

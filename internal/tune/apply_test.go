@@ -233,7 +233,8 @@ func (h halfway) WriteFile(name string, _ []byte) error {
 	return errors.Join(h.FS.WriteFile(name, []byte("1\t2\n")), syscall.EIO)
 }
 
-// An interface that went away since is gone, whichever error says so.
+// What went away since stays in the journal, whichever error says that it is gone, and is
+// restored when it has come back; force forgets it.
 func TestRevertGone(t *testing.T) {
 	m, root := build(t, shapes["laptop"])
 	j := journalOf(t, m, t.TempDir())
@@ -243,8 +244,20 @@ func TestRevertGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := Revert(t.Context(), m, j, 0, false)
-	if err != nil || len(r.Gone) != 3 || len(r.Failed)+len(r.Restored) != 0 || len(j.Entries()) != 0 {
+	if err != nil || len(r.Gone) != 3 || len(r.Failed)+len(r.Restored) != 0 || len(j.Entries()) != 3 {
 		t.Fatalf("%+v, %v", r, err)
+	}
+	if err := RevertTo(t.Context(), m, j, 0); err == nil || !strings.Contains(err.Error(), "is not there now: should it come back, it may still have") {
+		t.Errorf("a bench says %v", err)
+	}
+	m.NICs = m.NICs.(noNIC).NICs
+	r, err = Revert(t.Context(), m, j, 0, false)
+	if err != nil || len(r.Gone) != 1 || len(r.Restored) != 2 || len(j.Entries()) != 1 {
+		t.Fatalf("back again: %+v, %v", r, err)
+	}
+	r, err = Revert(t.Context(), m, j, 0, true)
+	if err != nil || len(r.Gone) != 1 || len(j.Entries()) != 0 {
+		t.Fatalf("by force: %+v, %v", r, err)
 	}
 }
 

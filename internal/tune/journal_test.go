@@ -158,7 +158,7 @@ func TestRevertFailures(t *testing.T) {
 	}
 	m.Files = refusing{m.Files, "tcp_fin_timeout"}
 	r, err := Revert(t.Context(), m, j, 0, false)
-	if err != nil || len(r.Failed) != 1 || len(r.Restored) != 1 || len(j.Entries()) != 1 {
+	if err != nil || len(r.Failed) != 1 || len(r.Restored) != 1 || len(r.Gone) != 1 || len(j.Entries()) != 2 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	m.Files = m.Files.(refusing).FS

@@ -47,6 +47,9 @@ func reverted(r Reverted, err error) error {
 	for _, k := range r.Kept {
 		left = append(left, fmt.Errorf("setting %s: %s was set to %s, and somebody has set it to %s since: that value is kept", k.Setting, k.Place, k.Read, k.Now))
 	}
+	for _, e := range r.Gone {
+		left = append(left, fmt.Errorf("setting %s: %s is not there now: should it come back, it may still have %s", e.Setting, e.Place, e.To))
+	}
 	if len(left) > 0 {
 		left = append(left, errors.New("some settings of the machine were not reverted; see `cnibench tune status`"))
 	}

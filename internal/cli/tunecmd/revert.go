@@ -103,8 +103,8 @@ func newTuneRevertCmd(nodes Nodes) *cobra.Command {
 		Use:   "revert",
 		Short: "Restore every old value",
 		Long: `Restores every old value from the journal, the newest first. A value that somebody has
-changed since it was applied is kept and named, unless --force. What could not be restored
-stays in the journal, so that you can try again.`,
+changed since it was applied is kept and named, unless --force. What could not be restored,
+or is not there now, such as a device, stays in the journal, so that you can try again.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.onCluster() {
@@ -126,7 +126,7 @@ stays in the journal, so that you can try again.`,
 		},
 	}
 	f.where(c)
-	c.Flags().BoolVar(&force, "force", false, "also restore values that somebody changed since")
+	c.Flags().BoolVar(&force, "force", false, "also restore values that somebody changed since, and forget what is not there")
 	c.Flags().BoolVar(&trials, TrialsFlag, false, "only what a killed trial of diagnose left; prints nothing where there is none")
 	_ = c.Flags().MarkHidden(TrialsFlag)
 	return c
@@ -151,7 +151,11 @@ func (f *Flags) takeBack(c *cobra.Command, m *tune.Machine, j *tune.Journal, mar
 		fmt.Fprintln(c.OutOrStdout(), line)
 	}
 	for _, e := range r.Gone {
-		fmt.Fprintf(c.OutOrStdout(), "%s: not there any more (was %s)\n", e.Place, e.From)
+		if force {
+			fmt.Fprintf(c.OutOrStdout(), "%s: not there, and forgotten (was %s)\n", e.Place, e.From)
+		} else {
+			fmt.Fprintf(c.OutOrStdout(), "%s: not there now (was %s); kept in the journal: revert again when it is back, or forget it: %s --force\n", e.Place, e.From, f.revertCommand())
+		}
 	}
 	fmt.Fprintf(c.OutOrStdout(), "%s restored\n", unit.Plural(len(changes), "value"))
 	var kept error
