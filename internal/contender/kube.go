@@ -1,6 +1,7 @@
 package contender
 
 import (
+	"errors"
 	"reflect"
 	"regexp"
 	"slices"
@@ -381,6 +382,14 @@ func (f *Farewell) check(p *problems) {
 	for _, o := range f.After {
 		p.object("kube.steps.farewell.after", o)
 	}
+}
+
+// Check returns an error if the leftovers name more than what one product leaves, such as a
+// top folder.
+func (l *Leftovers) Check() error {
+	p := &problems{}
+	l.check(p)
+	return errors.Join(p.errs...)
 }
 
 func (l *Leftovers) check(p *problems) {

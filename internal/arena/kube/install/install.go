@@ -233,7 +233,10 @@ func (i *Installer) Clean(ctx context.Context, cl *kube.Cluster, all []*contende
 	}
 	c, err := contender.Find(all, left.Contender)
 	if err != nil {
-		return "", fmt.Errorf("the cluster has a contender installed that this version does not know: %w", err)
+		if c, err = left.forgotten(err); err != nil {
+			return "", err
+		}
+		i.o.Log("this version does not know %s: it is removed by what was noted in the cluster when it was installed, without farewell commands", c.ID)
 	}
 	if err := i.checkClean(ctx, cl, left); err != nil {
 		return "", err
@@ -368,7 +371,7 @@ func (j *job) uninstall(ctx context.Context, left *journal) error {
 		failed = append(failed, s.undo(ctx, j))
 	}
 	failed = append(failed, j.cleanObjects(ctx), j.switchKubeProxy(ctx, true), j.cleanNodes(ctx, left.Before))
-	failed = append(failed, j.checkNothingLeft(ctx, left.Before), j.cordon(ctx, false))
+	failed = append(failed, j.checkNothingLeft(ctx, left.Before), j.cordon(ctx, false), j.resumeDaemonSets(ctx))
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}

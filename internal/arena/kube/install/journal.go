@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/contender"
 )
 
 // ownNamespace holds the journal and the pods on nodes. It exists from before the first
@@ -44,8 +45,32 @@ type journal struct {
 	Image      string            `json:"image,omitempty"`
 	PullPolicy string            `json:"pull_policy,omitempty"`
 	Steps      []*stepRecord     `json:"steps,omitempty"` // in the order in which they are done
+	Recipe     *keptRecipe       `json:"recipe,omitempty"`
 	// Digests are the SHA-256 sums of charts and manifests that no recipe pins.
 	Digests map[string]string `json:"digests,omitempty"`
+}
+
+// keptRecipe is what the removal needs of a recipe beyond the records of its steps, for a
+// version whose catalogue has the contender no more.
+type keptRecipe struct {
+	KubeProxy string              `json:"kube_proxy,omitempty"`
+	Leftovers contender.Leftovers `json:"leftovers"`
+}
+
+// forgotten returns a contender that the catalogue does not have, as the journal kept it. The
+// journal can be written by others: what it names must be what a recipe may name, and it
+// has no commands. why is why the catalogue does not have it.
+func (l *journal) forgotten(why error) (*contender.Contender, error) {
+	if l.Recipe == nil {
+		return nil, fmt.Errorf("the cluster has a contender installed that this version does not know; uninstall it with the version that installed it: %w", why)
+	}
+	if err := l.Recipe.Leftovers.Check(); err != nil {
+		return nil, fmt.Errorf("journal %s/%s: %w", ownNamespace, journalName, err)
+	}
+	return &contender.Contender{ID: l.Contender, Kube: &contender.Kube{
+		Versions:  map[string]contender.KubeVersion{l.Versions: {Version: l.Facts["version"]}},
+		KubeProxy: l.Recipe.KubeProxy, Leftovers: l.Recipe.Leftovers,
+	}}, nil
 }
 
 // stepRecord names what a step of a recipe makes. One of its fields is set. A step that
@@ -161,6 +186,7 @@ func (j *job) journalMap(before *findings, facts map[string]string) (*corev1.Con
 	l := journal{
 		Schema: journalSchema, By: j.id, Contender: j.c.ID, Versions: j.o.Versions, Since: time.Now().UTC().Format(time.RFC3339),
 		Before: before, Facts: facts, Image: j.cl.Options.Image, PullPolicy: j.cl.Options.PullPolicy, Steps: j.steps, Digests: j.source.unpinned,
+		Recipe: &keptRecipe{j.c.Kube.KubeProxy, j.c.Kube.Leftovers},
 	}
 	if err := json.NewEncoder(z).Encode(l); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)

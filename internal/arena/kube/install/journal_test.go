@@ -23,6 +23,7 @@ import (
 	ktesting "k8s.io/client-go/testing"
 
 	"github.com/cnibench/cnibench/internal/arena"
+	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/arena/kube/install/node"
 	"github.com/cnibench/cnibench/internal/contender"
 )
@@ -246,7 +247,7 @@ func TestJournal(t *testing.T) {
 	want := &journal{
 		Schema: journalSchema, By: in.id, Contender: "product", Versions: contender.VersionSets()[0], Since: got.Since, Before: &findings{Cluster: []string{"Namespace default"}},
 		Facts: map[string]string{"version": "v1", "pod-cidr": "10.7.0.0/16", "service-cidr": "10.8.0.0/16", "control-plane-ips": "10.0.0.1"},
-		Image: "of-cluster:1", PullPolicy: "Always",
+		Image: "of-cluster:1", PullPolicy: "Always", Recipe: &keptRecipe{},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -396,5 +397,33 @@ func TestTakeOffWithoutFiles(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"widgets mine"}, b.deleted()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A contender that the catalogue has no more is removed by what the journal kept of its
+// recipe, if that names no more than a recipe may. An older journal kept nothing.
+func TestCleanForgotten(t *testing.T) {
+	clean := func(recipe string) (asked []string, name string, err error) {
+		text := `{"schema":"cnibench/install/1","contender":"olden","versions":"2024","before":{"nodes":{},"cluster":[]},"facts":{"version":"v7"}` + recipe + `}`
+		b := newBed([]runtime.Object{nodeOf("a", "10.0.0.1", "", nil), namespace(ownNamespace, ourLabels), journalMap(t, []byte(text))}, object("v1", "Namespace", "", ownNamespace))
+		in := newInstaller(t, Options{Image: "i:1", Scratch: true})
+		in.open = func(context.Context, *kube.Cluster, string, bool) (worker, error) {
+			return fakeWorker{answer: func(request string) string { asked = append(asked, request); return "{}" }}, nil
+		}
+		name, err = in.Clean(t.Context(), b.Cluster, []*contender.Contender{product(contender.Leftovers{})})
+		return asked, name, err
+	}
+	asked, name, err := clean(`,"recipe":{"leftovers":{"interfaces":["olden0"]}}`)
+	if err != nil || name != "olden v7" || !strings.Contains(strings.Join(asked, "\n"), `"interfaces":["olden0"]`) {
+		t.Errorf("%s, %v; the nodes were asked %v", name, err, asked)
+	}
+	for recipe, want := range map[string]string{
+		"": "uninstall it with the version that installed it", `,"recipe":{"leftovers":{"files":["/etc"]}}`: "want an absolute path at least two folders deep",
+	} {
+		asked, _, err := clean(recipe)
+		wantError(t, err, want)
+		if len(asked) > 0 {
+			t.Errorf("the nodes were asked %v", asked)
+		}
 	}
 }

@@ -2,16 +2,19 @@ package install
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ktesting "k8s.io/client-go/testing"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/kube"
@@ -185,6 +188,63 @@ func TestEmptyNodes(t *testing.T) {
 		slices.Sort(names)
 		if diff := cmp.Diff([]string{"ended", "failed", "host", "waits"}, names); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// Pods of DaemonSets that were there before the product are detached, too: their sets are
+// paused until the product is gone. The product's own stay with it.
+func TestPauseDaemonSets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set := func(ns, name string) *appsv1.DaemonSet {
+			return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+		}
+		of := func(ns, name string, change ...func(*corev1.Pod)) *corev1.Pod {
+			return pod(ns, name+"-x", append(change, func(p *corev1.Pod) {
+				yes := true
+				p.Spec.NodeName, p.OwnerReferences = "a", []metav1.OwnerReference{{Kind: "DaemonSet", Name: name, Controller: &yes}}
+			})...)
+		}
+		b := newBed([]runtime.Object{
+			set("logs", "shipper"), of("logs", "shipper"), set("product", "csi"), of("product", "csi"),
+			set("kube-system", "proxy"), of("kube-system", "proxy", func(p *corev1.Pod) { p.Spec.HostNetwork = true }),
+		})
+		// The controller of DaemonSets.
+		selector := map[string]map[string]string{}
+		b.client.PrependReactor("patch", "daemonsets", func(a ktesting.Action) (bool, runtime.Object, error) {
+			patch := a.(ktesting.PatchAction)
+			var o struct {
+				Spec struct {
+					Template struct {
+						Spec struct{ NodeSelector map[string]string }
+					}
+				}
+			}
+			if err := json.Unmarshal(patch.GetPatch(), &o); err != nil {
+				return true, nil, err
+			}
+			selector[patch.GetName()] = o.Spec.Template.Spec.NodeSelector
+			if o.Spec.Template.Spec.NodeSelector[paused] != "" {
+				err := b.client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), patch.GetNamespace(), patch.GetName()+"-x")
+				return false, nil, err
+			}
+			return false, nil, nil
+		})
+		j := newJob(t, b, contender.Leftovers{}, &findings{Cluster: []string{"DaemonSet kube-system/proxy", "DaemonSet logs/shipper"}})
+		if err := j.emptyNodes(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]map[string]string{"shipper": {paused: "true"}}, selector); diff != "" {
+			t.Error(diff)
+		}
+		if err := j.resumeDaemonSets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range [][2]string{{"logs", "shipper"}, {"product", "csi"}, {"kube-system", "proxy"}} {
+			ds, err := b.client.AppsV1().DaemonSets(at[0]).Get(t.Context(), at[1], metav1.GetOptions{})
+			if err != nil || len(ds.Spec.Template.Spec.NodeSelector) > 0 {
+				t.Errorf("%s: %v, %v", at[1], ds.Spec.Template.Spec.NodeSelector, err)
+			}
 		}
 	})
 }

@@ -292,9 +292,12 @@ func (j *job) cordon(ctx context.Context, on bool) error {
 // emptyNodes deletes the pods that use the pod network, while the plugin that detaches
 // them still exists, and waits until they are gone. Their controllers make them again
 // later; pods without a controller are only in namespaces marked as scratch
-// (requireNoBarePods). Pods of DaemonSets are left out: they would come back at once, and
-// are removed with their product.
+// (requireNoBarePods). DaemonSets that were there before the product are paused for that;
+// the product's own would come back at once, and are removed with it.
 func (j *job) emptyNodes(ctx context.Context) error {
+	if err := j.pauseDaemonSets(ctx); err != nil {
+		return err
+	}
 	return j.retry(ctx, "detach the pods", func(ctx context.Context) error {
 		pods, err := j.cl.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -302,8 +305,8 @@ func (j *job) emptyNodes(ctx context.Context) error {
 		}
 		var attached []string
 		for _, p := range pods.Items {
-			owner := metav1.GetControllerOf(&p)
-			if !usesPodNetwork(&p) || owner != nil && owner.Kind == "DaemonSet" {
+			set := daemonSetOf(&p)
+			if !usesPodNetwork(&p) || set != "" && !j.existedBefore(textOf(object("apps/v1", "DaemonSet", p.Namespace, set))) {
 				continue
 			}
 			attached = append(attached, p.Namespace+"/"+p.Name)

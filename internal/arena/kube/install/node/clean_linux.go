@@ -33,9 +33,11 @@ func clean(ctx context.Context, req Request) ([]string, error) {
 		func() ([]string, error) { return cleanSets(l.Sets, keep["ipset"]) },
 		func() ([]string, error) { return cleanIPVS(l.IPVS, keep) },
 		func() ([]string, error) { return cleanFilters(l.Filters, keep["filter"]) },
+		func() ([]string, error) { return cleanPrograms(cgroupRoots(), l.Filters, keep["program"]) },
 		func() ([]string, error) { return cleanXFRM(l.XFRM, keep) },
 		func() ([]string, error) { return cleanRoutes(l, req.PodCIDR, keep) },
 		func() ([]string, error) { return cleanLinks(l.Interfaces, keep["interface"]) },
+		func() ([]string, error) { return cleanAddresses(l.Interfaces, keep["address"]) },
 		func() ([]string, error) { return cleanMounts(l.Mounts, keep["mount"]) },
 		func() ([]string, error) { return cleanFiles(l.Files, keep["file"]) },
 		func() ([]string, error) { return cleanSettings(keep) },
@@ -274,7 +276,7 @@ func cleanLinks(patterns, keep []string) ([]string, error) {
 	var failed []error
 	for _, l := range links {
 		name := l.Attrs().Name
-		if slices.Contains(keep, name) || !matches(name, patterns) {
+		if slices.Contains(keep, name) || !matches(name, patterns) || slices.Contains(fallback, name) {
 			continue
 		}
 		err := netlink.LinkDel(l)
@@ -288,6 +290,27 @@ func cleanLinks(patterns, keep []string) ([]string, error) {
 		removed = append(removed, "interface "+name)
 	}
 	return removed, errors.Join(failed...)
+}
+
+// cleanAddresses takes the addresses from the fallback devices whose names match, for these
+// can't be removed, and sets them down.
+func cleanAddresses(patterns, keep []string) ([]string, error) {
+	var removed []string
+	err := eachFallbackAddress(func(l netlink.Link, a netlink.Addr, text string) error {
+		if !matches(l.Attrs().Name, patterns) || slices.Contains(keep, text) {
+			return nil
+		}
+		err := netlink.AddrDel(l, &a)
+		if err == nil && len(keep) == 0 {
+			err = netlink.LinkSetDown(l)
+		}
+		if err != nil {
+			return fmt.Errorf("address %s: %w", text, err)
+		}
+		removed = append(removed, "address "+text)
+		return nil
+	})
+	return removed, err
 }
 
 // cleanMounts unmounts all that is mounted at the recipe's mount points.

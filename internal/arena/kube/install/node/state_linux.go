@@ -53,7 +53,9 @@ func state(ctx context.Context, l contender.Leftovers) (State, []string, error) 
 	for _, read := range []func() error{
 		func() error { return readLinks(s) },
 		func() error { return readRoutes(s) },
+		func() error { return readAddresses(s) },
 		func() error { return readFilters(s) },
+		func() error { return readPrograms(s) },
 		func() error { return readXFRM(s) },
 		func() error { return readSets(s) },
 		func() error { return readIPVS(s) },

@@ -35,6 +35,39 @@ func readLinks(s State) error {
 // can't be removed (net/ipv4/ip_tunnel.c and others).
 var fallback = []string{"tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0"}
 
+// readAddresses lists the addresses of the fallback devices, which only a product gives them.
+func readAddresses(s State) error {
+	return eachFallbackAddress(func(_ netlink.Link, _ netlink.Addr, text string) error {
+		s.add("address", text)
+		return nil
+	})
+}
+
+func eachFallbackAddress(f func(l netlink.Link, a netlink.Addr, text string) error) error {
+	links, err := listLinks()
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		name := l.Attrs().Name
+		if !slices.Contains(fallback, name) {
+			continue
+		}
+		addrs, err := netlink.AddrList(l, unix.AF_UNSPEC)
+		if ignoreInterrupted(err) != nil {
+			return fmt.Errorf("list addresses of %s: %w", name, err)
+		}
+		for _, a := range addrs {
+			if !a.IP.IsLinkLocalUnicast() { // the kernel's own
+				if err := f(l, a, a.IPNet.String()+" at "+name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
 func readRoutes(s State) error {
 	links, err := linkNames()
 	if err != nil {
