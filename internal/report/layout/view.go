@@ -5,6 +5,7 @@ package layout
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/analysis"
@@ -45,13 +46,15 @@ type View struct {
 	*analysis.Report
 	Groups []Group
 	Steps  []result.Step
+
+	weak bool // some figures, not all, have too few rounds for a ratio
 }
 
 // New arranges r. Groups are in the order of the results. In each group the baseline comes
 // first, then the contenders by their rank in the headline's columns.
 func New(r *analysis.Report) *View {
-	r = withoutWeakRatios(r)
-	v := &View{Report: r, Steps: steps(r)}
+	r, weak := withoutWeakRatios(r)
+	v := &View{Report: r, Steps: steps(r), weak: weak}
 	for i := range r.Results {
 		res := &r.Results[i]
 		g := v.group(Site{Kernel: res.Kernel, Underlay: res.Underlay})
@@ -92,14 +95,26 @@ func New(r *analysis.Report) *View {
 
 // withoutWeakRatios returns r without ratios from fewer than minPairs pairs. Such a
 // ratio says nothing, but beside others it would look as good as they are.
-func withoutWeakRatios(r *analysis.Report) *analysis.Report {
+func withoutWeakRatios(r *analysis.Report) (_ *analysis.Report, some bool) {
 	out := *r
+	dropped, kept := false, false
 	out.Results = analysis.ChangeEach(r.Results, func(f *analysis.Result) {
 		if c := f.VsBaseline; c != nil && c.Pairs > 0 && c.Pairs < minPairs {
-			f.VsBaseline = nil
+			f.VsBaseline, dropped = nil, true
+		} else if c != nil {
+			kept = true
 		}
 	})
-	return &out
+	return &out, dropped && kept
+}
+
+// FewRounds is a sentence for the legend where some contenders have no ratio for want of
+// rounds; else "".
+func (v *View) FewRounds() string {
+	if !v.weak {
+		return ""
+	}
+	return fmt.Sprintf("Figures of fewer than %d rounds have no ratio.", minPairs)
 }
 
 func (v *View) group(at Site) *Group {

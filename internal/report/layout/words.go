@@ -161,6 +161,9 @@ func (v *View) Legend() []string {
 		lines = append(lines, fmt.Sprintf("No groups: %s can't tell %s apart%s; rows are in the order of their medians.",
 			v.RoundsTaken(), unit.Plural(ungrouped, "contender"), map[bool]string{true: " everywhere"}[grouped]))
 	}
+	if note := v.FewRounds(); note != "" {
+		lines = append(lines, note)
+	}
 	if missing {
 		lines = append(lines, fmt.Sprintf("A ratio without an interval has too few rounds for %s confidence%s.", percent, moreRounds(v.Report)))
 	}

@@ -68,7 +68,10 @@ func Report(w io.Writer, r *analysis.Report, opt Screen) error {
 	for i := range t.Groups {
 		t.group(&t.Groups[i])
 	}
-	if len(t.Groups) > 0 {
+	switch {
+	case len(t.Groups) > 0 && !t.wide && !slices.ContainsFunc(t.Groups, func(g layout.Group) bool { return len(layout.Headline(&g, t.Steps)) > 0 }):
+		t.Wrap("", "No step has a goodput, a rate or a latency. What there is stands in the tables of every step: --wide.", Bold)
+	case len(t.Groups) > 0:
 		t.shortLegend()
 	}
 	t.pictures()
@@ -144,6 +147,9 @@ func (t *Writer) shortLegend() {
 			break
 		}
 	}
+	if note := t.FewRounds(); note != "" {
+		letters += note + " "
+	}
 	hint := ""
 	if !t.wide {
 		hint = "Every step: --wide. "
@@ -206,7 +212,15 @@ func (t *Writer) table(g *layout.Group, columns []layout.Column) {
 
 // Short shortens a name so that the figures have room.
 func (t *Writer) Short(name string) string {
-	return pretty.Snip(text.SafeLine(name), max(12, t.Width/4), "…")
+	name, room := text.SafeLine(name), max(12, t.Width/4)
+	if pretty.StringWidthWithoutEscSequences(name) <= room {
+		return name
+	}
+	end := []rune(name)
+	for pretty.StringWidthWithoutEscSequences(string(end)) > room/2 {
+		end = end[1:]
+	}
+	return pretty.Snip(name, room-room/2, "…") + string(end)
 }
 
 // columnCells returns the header and a cell for each contender: value and letters in the
