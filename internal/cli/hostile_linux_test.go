@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,7 +80,45 @@ func TestHostileNumbers(t *testing.T) {
 					t.Errorf("%s ends with %d, want %d, and without %q: %.300s", args, code, test.code, test.want, out)
 				}
 			}
+			exploreHostile(t, dir, bytes>>10, seconds*time.Second)
 		})
+	}
+}
+
+// exploreHostile shows the run directory as a page in bounded memory (KiB) and time, and ends.
+func exploreHostile(t *testing.T, dir string, memory int, most time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), most)
+	defer cancel()
+	c := exec.CommandContext(ctx, "sh", "-c", fmt.Sprintf("ulimit -v %d; exec %s explore %s", memory, program, dir))
+	var said strings.Builder
+	c.Stderr = &said
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address, _ := bufio.NewReader(out).ReadString('\n')
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSpace(address), nil)
+	if err == nil {
+		var answer *http.Response
+		if answer, err = http.DefaultClient.Do(request); err == nil {
+			var page []byte
+			page, err = io.ReadAll(answer.Body)
+			err = errors.Join(err, answer.Body.Close())
+			if len(page) == 0 {
+				t.Errorf("explore: %s without a word", answer.Status)
+			}
+		}
+	}
+	if err != nil {
+		t.Errorf("explore: %v", err)
+	}
+	err = errors.Join(c.Process.Signal(os.Interrupt), c.Wait())
+	if ctx.Err() != nil || exitCode(err) > exit.Gate {
+		t.Errorf("explore ends with %v: %.300s", err, said.String())
 	}
 }
 

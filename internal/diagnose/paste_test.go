@@ -130,3 +130,16 @@ func FuzzReadPaste(f *testing.F) {
 		}
 	})
 }
+
+// FuzzCase: whatever a saved case holds, it is judged.
+func FuzzCase(f *testing.F) {
+	f.Add(`{"schema":"cnibench/diagnose-case/1","arena":"kube","ends":["node1","node2"],"pods":["node1-pod1","node2-pod1"],"probes":[{"from":"node1","to":"node2","slices":[1e9,null,-1]}],"snapshots":[{"endpoint":"node1","node":"node1"}]}`)
+	f.Add(`{"ends":[],"pods":["x"],"snapshots":[{},{"endpoint":"x","cpu_limit":1e308}],"unseen":[{"id":"offload-off"}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var c diagnose.Case
+		if json.Unmarshal([]byte(text), &c) == nil {
+			diagnose.Diagnose(&c)
+			diagnose.Doctor(&c)
+		}
+	})
+}

@@ -96,3 +96,26 @@ func TestReadNoMesh(t *testing.T) {
 		t.Error(is, err)
 	}
 }
+
+// FuzzRead: whatever a run directory says, a mesh is read and judged, or refused.
+func FuzzRead(f *testing.F) {
+	f.Add(`{"nodes":[{"name":"a"},{"name":"b"}],"probes":300,"rate":1000}`, "burst 0 a>b pod", "again 3 b>a host", 1e9)
+	f.Add(`{"nodes":[{"name":"a"},{"name":"a"}],"partners":-1,"matchings":2147483647,"senders":-5}`, "light 0 a>a pod", "held 0 a>b host", 1e308)
+	f.Add(`{"nodes":null}`, "gone 99999999999999999999 >", "", -1.0)
+	f.Fuzz(func(t *testing.T, plan, step, other string, value float64) {
+		if len(plan) > 1<<12 {
+			return // many nodes take long and show nothing more
+		}
+		rec := &result.Record{Run: result.Run{Plan: result.Plan{Contenders: []result.Entry{{ID: "c"}}, Settings: map[string]string{planKey: plan}}}}
+		for _, s := range []string{step, other} {
+			metrics := map[string]float64{heldName: value, probesName: value}
+			for _, name := range names {
+				metrics[name] = value
+			}
+			rec.Samples = append(rec.Samples, result.Sample{Step: s, Metrics: metrics})
+		}
+		if m, is, err := Read(rec); is && err == nil {
+			m.Report()
+		}
+	})
+}
