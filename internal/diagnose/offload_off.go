@@ -109,7 +109,7 @@ func offload(c *Case, h Hop, d *Device, back bool, off []string, before float64)
 	for _, f := range off {
 		to = append(to, f+" on")
 	}
-	x.Next = fmt.Sprintf("ethtool -K %s %s   on %s", d.Name, strings.Join(to, " "), h.Endpoint)
+	x.Next = fmt.Sprintf("On %s: ethtool -K %s %s", h.Endpoint, d.Name, strings.Join(to, " "))
 	differs := false
 	if peer := c.peer(node); peer != nil && x.Pod == "" {
 		if other := peer.device(d.Name); other != nil && other.Features[off[0]] {
