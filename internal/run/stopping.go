@@ -186,6 +186,9 @@ func (s *stopping) enough(round int, searched time.Duration) bool {
 				}
 				s.outOfReach = true
 				forecast = "is out of reach on this machine"
+				if fit := round + int(max(0, s.Max-now.Sub(s.begun))/max(1, next)); s.Max > 0 && fit > round {
+					forecast += fmt.Sprintf("; the %d rounds that fit into the time would give about ±%s", fit, unit.FormatPercent(widest.half*math.Sqrt(float64(round)/float64(fit))))
+				}
 			}
 			s.say(fmt.Sprintf("round %d: the widest interval of a ratio is ±%s (%s); ±%s %s",
 				round, unit.FormatPercent(widest.half), widest.what, unit.FormatPercent(s.Until), forecast))

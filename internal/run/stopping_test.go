@@ -46,6 +46,25 @@ func TestStoppingByWidth(t *testing.T) {
 	}
 }
 
+// What is out of reach is said once, with what the rounds that fit would give.
+func TestStoppingOutOfReach(t *testing.T) {
+	interim := func() (*analysis.Report, error) {
+		return &analysis.Report{Results: []analysis.Result{{Contender: "vxlan", Step: "dts", Metric: result.Goodput, VsBaseline: &analysis.Comparison{Ratio: 0.5, CI: &analysis.Interval{0.25, 1}}}}}, nil
+	}
+	said := ""
+	s := newStopping(End{Until: 0.001, Max: 20 * time.Hour, Least: 6}, &result.Plan{}, interim, func(text string) { said += text })
+	s.begun, s.last = time.Now().Add(-5*time.Hour), time.Now().Add(-time.Hour)
+	s.enough(5, 0)
+	for _, want := range []string{"the widest interval of a ratio is ±100 %", "the 19 rounds that fit", "about ±51.3 %"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("said %q, want %q", said, want)
+		}
+	}
+	if said = ""; s.enough(6, 0) || said != "" {
+		t.Errorf("said again: %q", said)
+	}
+}
+
 // A run ends when its time is over, whatever is done to the machine's clock meanwhile.
 func TestStoppingGoesByASteadyClock(t *testing.T) {
 	for name, step := range clocktest.Steps {
