@@ -184,35 +184,16 @@ func (e *endpoint) ask(ctx context.Context, what, script string, args ...string)
 // notifies the pod from then on. The error is an *arena.Unsupported if the image can't run
 // the program.
 func (e *endpoint) equip(ctx context.Context, held *lease) error {
-	text, err := e.ask(ctx, "what its image has", look, e.cl.program, e.cl.dir)
+	found, p, err := e.inspect(ctx)
 	if err != nil {
 		return err
 	}
-	found := readSeen(text)
 	if found.own {
 		e.program = e.cl.program
 		held.notify(e)
 		return nil
 	}
 	e.carried = true
-	image, _ := e.cl.image()
-	unsupported := func(reason, remedy string) error {
-		return &arena.Unsupported{Reason: fmt.Sprintf("pod %s on node %s, image %s: %s", e.pod, e.node, image, reason), Remedy: remedy}
-	}
-	if len(found.lacks) > 0 {
-		return unsupported("it lacks "+strings.Join(found.lacks, ", "), "give an image with a shell and its usual programs, such as busybox, with --image")
-	}
-	if found.dir == "" {
-		return unsupported("no folder that the pod may write to lets programs start (noexec, or a read-only root)", "give the image of `make image`, which has this program, with --image")
-	}
-	p, err := podprogram.For(cmp.Or(architectures[found.machine], found.machine))
-	var missing *podprogram.MissingError
-	if errors.As(err, &missing) {
-		return unsupported(missing.Error(), missing.Remedy())
-	}
-	if err != nil {
-		return err
-	}
 	held.notify(e) // the pod waits for its turn
 	select {
 	case e.cl.cargo.slots <- struct{}{}:
@@ -224,6 +205,33 @@ func (e *endpoint) equip(ctx context.Context, held *lease) error {
 		return fmt.Errorf("carry the program to pod %s on node %s: %w", e.pod, e.node, err)
 	}
 	return nil
+}
+
+// inspect returns what the pod has, and the program for its architecture; nil if its image
+// has this program. The error is an *arena.Unsupported if the program can't run there.
+func (e *endpoint) inspect(ctx context.Context) (found seen, p *podprogram.Program, err error) {
+	text, err := e.ask(ctx, "what its image has", look, e.cl.program, e.cl.dir)
+	if err != nil {
+		return found, nil, err
+	}
+	if found = readSeen(text); found.own {
+		return found, nil, nil
+	}
+	p, err = podprogram.For(cmp.Or(architectures[found.machine], found.machine))
+	var missing *podprogram.MissingError
+	var reason, remedy string
+	switch {
+	case len(found.lacks) > 0:
+		reason, remedy = "it lacks "+strings.Join(found.lacks, ", "), "give an image with a shell and its usual programs, such as busybox, with --image"
+	case found.dir == "":
+		reason, remedy = "no folder that the pod may write to lets programs start (noexec, or a read-only root)", "give the image of `make image`, which has this program, with --image"
+	case errors.As(err, &missing):
+		reason, remedy = missing.Error(), missing.Remedy()
+	default:
+		return found, p, err
+	}
+	image, _ := e.cl.image()
+	return found, nil, &arena.Unsupported{Reason: fmt.Sprintf("pod %s on node %s, image %s: %s", e.pod, e.node, image, reason), Remedy: remedy}
 }
 
 // carry brings the program into the pod, starts it and compares its digest.

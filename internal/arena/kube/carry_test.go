@@ -270,10 +270,22 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-// An image that is not sure to have a shell is tried; the next one takes its place.
+// An image that is not sure to have a shell and its programs is tried; the next one takes its
+// place.
 func TestSettleImage(t *testing.T) {
-	b := newBed(t, Options{}, testNode("a", withImages("quay.example/calico/node:v3", "ghcr.example/flannel:v0.28")))
+	b := newBare(t)
+	if err := b.client.Tracker().Add(testNode("a", withImages("quay.example/calico/node:v3", "ghcr.example/flannel:v0.28", "quay.example/cilium/cilium:v1.15"))); err != nil {
+		t.Fatal(err)
+	}
 	b.Options.Image = ""
+	few, all := only(t, "sh", "cat", "rm", "sleep"), b.path
+	b.Exec = func(namespace, pod, container string, argv []string) agent.Stream {
+		b.path = all
+		if image, _ := b.image(); strings.Contains(image, "cilium") {
+			b.path = few
+		}
+		return b.exec(namespace, pod, container, argv)
+	}
 	b.pod = func(p *corev1.Pod) {
 		if strings.Contains(p.Spec.Containers[0].Image, "flannel") {
 			p.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{

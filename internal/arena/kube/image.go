@@ -200,7 +200,7 @@ func (cl *Cluster) choose(image, policy string) {
 	cl.cargo.image, cl.cargo.policy = image, policy
 }
 
-// tryImage makes a pod of the image, looks whether its shell does, and removes the pod.
+// tryImage makes a pod of the image, looks whether this program can run there, and removes the pod.
 func (cl *Cluster) tryImage(ctx context.Context, run, namespace, name string, at *node) (err error) {
 	plan := podPlan{namespace: namespace, name: name, node: at, hostNetwork: true, tolerateAll: true}
 	defer func() {
@@ -214,7 +214,12 @@ func (cl *Cluster) tryImage(ctx context.Context, run, namespace, name string, at
 	if err != nil {
 		return err
 	}
-	_, err = cl.awaitRunning(ctx, namespace, []*node{at}, nil, nil, name)
+	made, err := cl.awaitRunning(ctx, namespace, []*node{at}, nil, nil, name)
+	if err != nil {
+		return err
+	}
+	e := &endpoint{cl: cl, namespace: namespace, pod: name, uid: string(made[name].UID), name: name, node: at, ctx: ctx}
+	_, _, err = e.inspect(ctx)
 	return err
 }
 

@@ -76,6 +76,7 @@ func findTermination(p *corev1.Pod) *corev1.ContainerStateTerminated {
 
 // because returns what the cluster says is the reason, after a colon; "" without one.
 func because(reason, message string) string {
+	message = strings.TrimSpace(message)
 	if text := cmp.Or(message, reason); text != "" {
 		if reason != "" && message != "" {
 			return fmt.Sprintf(": %s: %s", reason, message)
