@@ -48,7 +48,7 @@ setup: setup-all ## installs what every contender and suite of the lab and the m
 
 .PHONY: build
 build: pod-programs ## bin/cnibench, static, with the program for pods of this machine's architecture (pods="amd64 arm64")
-	go build $(build) -o bin/cnibench .
+	scripts/build-small $(build) -o bin/cnibench .
 
 # Of the target build: what it carries into pods. The same program gives the same bytes, and a
 # file that others compile in is replaced whole, and only by other bytes.
@@ -57,7 +57,7 @@ pods ?= $(shell go env GOHOSTARCH)
 pod-programs:
 	@mkdir -p bin/pod
 	@for a in $(pods); do \
-		GOOS=linux GOARCH=$$a go build -ldflags "-s -w -X main.version=$(version)" -o bin/pod/$$a ./pod || exit 1; \
+		GOOS=linux GOARCH=$$a scripts/build-small -ldflags "-s -w -X main.version=$(version)" -o bin/pod/$$a ./pod || exit 1; \
 		packed=internal/podprogram/programs/linux-$$a.gz; \
 		gzip -9 -n -c bin/pod/$$a >bin/pod/$$a.gz || exit 1; \
 		cmp -s bin/pod/$$a.gz $$packed || { cp bin/pod/$$a.gz bin/pod/$$a.new && mv bin/pod/$$a.new $$packed; } || exit 1; \
@@ -65,7 +65,7 @@ pod-programs:
 
 .PHONY: image
 image: pod-programs ## bin/cnibench-image.tar, or cnibench:dev in docker, podman or buildah: the image for pods of a cluster (name=, arch=, iperf3=, push=1)
-	@for a in $(arch); do GOOS=linux GOARCH=$$a go build $(build) -o bin/image/$$a/usr/local/bin/cnibench . || exit 1; done
+	@for a in $(arch); do GOOS=linux GOARCH=$$a scripts/build-small $(build) -o bin/image/$$a/usr/local/bin/cnibench . || exit 1; done
 	@IMAGE=$(name) IPERF3=$(iperf3) PUSH=$(push) scripts/image $(arch)
 
 .PHONY: release

@@ -27,7 +27,7 @@ func (r *release) podPrograms() error {
 			continue
 		}
 		program := filepath.Join(r.work, t.String(), "pod")
-		c := r.command("go", "build", "-ldflags", "-s -w -X main.version="+r.version, "-o", program, "./pod")
+		c := r.command("scripts/build-small", "-ldflags", "-s -w -X main.version="+r.version, "-o", program, "./pod")
 		c.Env = append(c.Env, "GOOS="+t.os, "GOARCH="+t.arch)
 		if err := c.Run(); err != nil {
 			return fmt.Errorf("%s: %w", t, err)
@@ -55,7 +55,7 @@ func (r *release) programs() error {
 // build compiles the program. Neither the machine's folders nor its settings of
 // Go get into it.
 func (r *release) build(t target) error {
-	c := r.command("go", "build", "-ldflags", r.ldflags, "-o", r.program(t), ".")
+	c := r.command("scripts/build-small", "-ldflags", r.ldflags, "-o", r.program(t), ".")
 	c.Env = append(c.Env, "GOOS="+t.os, "GOARCH="+t.arch)
 	return c.Run()
 }

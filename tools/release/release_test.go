@@ -117,8 +117,11 @@ func TestRelease(t *testing.T) {
 		var names []string
 		for _, c := range bom.Components {
 			names = append(names, c.Name)
+			if c.Version == "" {
+				t.Errorf("%s has no version", c.Name)
+			}
 		}
-		if all := strings.Join(names, " ") + " "; bom.BOMFormat != "CycloneDX" || !strings.Contains(all, "std ") || !strings.Contains(all, "github.com/spf13/cobra ") {
+		if all := strings.Join(names, " ") + " "; bom.BOMFormat != "CycloneDX" || !strings.Contains(all, "std ") || !strings.Contains(all, "github.com/spf13/cobra ") || !strings.Contains(all, "k8s.io/client-go ") {
 			t.Errorf("%s: %s", bom.BOMFormat, all)
 		}
 	})
