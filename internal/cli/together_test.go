@@ -3,17 +3,26 @@ package cli
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/result"
 )
 
 // Several runs of one kind say where the ratios of a further one would lie; runs of different
 // kinds, and a run given twice, are refused.
 func TestRunsTogether(t *testing.T) {
-	dirs := map[string]string{"MON": frozen(t, "mon", 1, 1, nil), "TUE": frozen(t, "tue", 2, 0.9, nil), "WED": frozen(t, "wed", 3, 1.1, nil), "TWO": frozenTwo(t, "two", 4, 1)}
+	after := func(span time.Duration) func(*result.Run) {
+		return func(r *result.Run) { r.Started = r.Started.Add(span) }
+	}
+	dirs := map[string]string{
+		"MON": frozen(t, "mon", 1, 1, nil), "TUE": frozen(t, "tue", 2, 0.9, after(24*time.Hour)), "WED": frozen(t, "wed", 3, 1.1, after(48*time.Hour)),
+		"SOON": frozen(t, "soon", 5, 1, after(5*time.Minute)), "TWO": frozenTwo(t, "two", 4, 1),
+	}
 	for _, c := range []told{
 		{"report MON TUE WED", 0, "by these 3 runs", ""},
 		{"report MON TUE WED --format json", 0, `"source": "own"`, ""},
-		{"report MON TUE WED --format md", 0, "Another machine or hour", ""},
-		{"report MON TUE WED --format html", 0, "Another machine or hour", ""},
+		{"report MON TUE WED --format md", 0, "Another hour of this machine", ""},
+		{"report MON TUE WED --format html", 0, "Another hour of this machine", ""},
 		{"report MON", 0, "flannel-vxlan", ""},
 		{"report MON MON TUE", 2, "", "each once"},
 		{"report MON TWO", 2, "", "the arenas differ"},
@@ -22,8 +31,10 @@ func TestRunsTogether(t *testing.T) {
 	} {
 		c.check(t, dirs)
 	}
-	if _, out, _ := command(t, "report", dirs["MON"]); strings.Contains(out, "Another machine or hour") {
-		t.Error("a run of other steps than the project's has a prediction")
+	for _, few := range [][]string{{"report", dirs["MON"]}, {"report", dirs["MON"], dirs["SOON"], dirs["TUE"]}} { // five minutes later is no other hour
+		if _, out, _ := command(t, few...); strings.Contains(out, "Another ") {
+			t.Errorf("%v: steps that the project's runs lack have a prediction", few)
+		}
 	}
 }
 
