@@ -93,7 +93,9 @@ func Connect(ctx context.Context, o Options) (*Cluster, error) {
 				got <- err
 				return
 			}
-			last.Store(&err)
+			if last.Swap(&err) == nil {
+				o.log("%v; asked again for up to %v", err, connectPatience)
+			}
 			time.Sleep(100 * time.Millisecond)
 		}
 	}()

@@ -135,7 +135,8 @@ func TestRetry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var tries atomic.Int32
-			cl := &Cluster{}
+			said := 0
+			cl := &Cluster{Options: Options{Log: func(string, ...any) { said++ }}}
 			err := cl.do(t.Context(), "ask", func(context.Context) error {
 				n := int(tries.Add(1))
 				if n <= len(c.errs) {
@@ -145,6 +146,9 @@ func TestRetry(t *testing.T) {
 			})
 			if tries.Load() != c.tries {
 				t.Errorf("%d tries, want %d; %v", tries.Load(), c.tries, err)
+			}
+			if (said == 1) != (c.tries > 1) {
+				t.Errorf("%d messages about %d tries", said, c.tries)
 			}
 			if last := int(c.tries); last <= len(c.errs) && (err == nil || !strings.HasPrefix(err.Error(), "ask: ")) {
 				t.Errorf("error %v", err)

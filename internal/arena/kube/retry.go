@@ -37,6 +37,9 @@ func (cl *Cluster) do(ctx context.Context, what string, request func(context.Con
 	}, func(err error) bool {
 		// A server that has just started may not know its users' rights yet.
 		mayPass := transient(err) || !first && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err))
+		if first && mayPass {
+			cl.Options.log("%v; asked again for up to %v", err, apiPatience)
+		}
 		first = false
 		return mayPass
 	})
