@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/stat"
 )
 
 // Case is what was seen of two nodes, their pods and the paths between them. It is what
@@ -374,7 +376,11 @@ func (c *Case) hops(p *Path, endpoints ...string) (list []Hop) {
 		return nil
 	}
 	probe := p.Probes[Bulk]
-	most := probe.Figures[Goodput] / 8 * probe.Seconds
+	arrived := probe.Figures[Goodput]
+	if list := probe.Slices[Goodput]; len(list) > 0 { // the figure is the best slice's, the counters are of all
+		arrived = stat.Mean(list)
+	}
+	most := arrived / 8 * probe.Seconds
 	if most < minBulk { // next to nothing arrived: what was sent tells the way
 		most = 0
 		for key, v := range probe.Counters[p.From] {

@@ -106,6 +106,21 @@ func constructed() []kind {
 						Metric: diagnose.Goodput, Without: []float64{6e8, 6.1e8, 5.9e8, 6e8, 6.2e8, 6e8}, With: []float64{4.8e9, 5e9, 4.9e9, 5.1e9, 5e9, 4.7e9}}}})
 				}
 			}},
+		{"offload-off", "one-fast-slice", false, "the same on a busy machine, where one slice of three was 15 times as fast as the others",
+			expected{"offload-off", "supported", "node-1", "flannel.1", there, ""}, func(c *diagnose.Case) {
+				offload(c)
+				for i := range c.Paths {
+					p := &c.Paths[i]
+					if p.Kind != diagnose.PodPod || p.Back {
+						continue
+					}
+					bulk := p.Probes[diagnose.Bulk]
+					mean := bulk.Figures[diagnose.Goodput]
+					bulk.Slices = map[string][]float64{diagnose.Goodput: {2.65 * mean, 0.175 * mean, 0.175 * mean}}
+					bulk.Figures[diagnose.Goodput] = 2.65 * mean
+					p.Probes[diagnose.Bulk] = bulk
+				}
+			}},
 		{"offload-off", "off-and-harmless", true, "an offload is off, segments pass whole all the same", usual, func(c *diagnose.Case) {
 			device(c, "node-1", "flannel.1").Features["tx-tcp-segmentation"] = false
 		}},
