@@ -50,7 +50,8 @@ type Trips struct {
 
 const (
 	maxTripTargets  = 1024
-	maxTripDuration = time.Minute
+	maxTripDuration = 10 * time.Minute
+	maxBurst        = time.Minute
 	defaultSockets  = 16
 	defaultAtOnce   = 4
 	defaultTimeout  = 500 * time.Millisecond
@@ -113,8 +114,8 @@ type Burst struct {
 }
 
 func (b *Burst) complete() error {
-	if b.Duration <= 0 || b.Duration > maxTripDuration || b.LeadIn < 0 || b.LeadIn > maxTripDuration {
-		return fmt.Errorf("duration %v after %v: want more than 0, and at most %v", b.Duration, b.LeadIn, maxTripDuration)
+	if b.Duration <= 0 || b.Duration > maxBurst || b.LeadIn < 0 || b.LeadIn > maxBurst {
+		return fmt.Errorf("duration %v after %v: want more than 0, and at most %v", b.Duration, b.LeadIn, maxBurst)
 	}
 	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +27,8 @@ func newMeshCmd() *cobra.Command {
 	f := runFlags{Request: run.NewRequest()}
 	var task run.MeshTask
 	var format, output string
-	asJSON, plan := false, false
+	asJSON, plan, watches := false, false, false
+	watching := run.Watching{}
 	c := &cobra.Command{
 		Use:   "mesh",
 		Short: "Which node, which link is slow? Every node against others, and who is to blame",
@@ -37,13 +40,21 @@ slow: what a node sends or receives, one direction between two nodes, or between
 What looks slow is measured again beside nodes that are sound, and only what an exact test of
 these fresh figures confirms is named: at most one sound cluster in 20 has a wrong name. Three
 nodes are the least. In a cluster a sender sends at most 200 Mbit/s, and nothing is left there.
---plan says what would be sent. The figures are in a run directory, for resume, report, compare
+--plan says what would be sent.
+
+--watch goes on in rounds of light probes until it is ended, and writes a line when a place turns
+slow or recovers: at most one false alarm a week in a sound cluster. Nodes that join, leave or
+restart are no alarm. --metrics-listen serves /metrics for Prometheus. The chart's watch.enabled
+runs it in a cluster.
+
+The figures are in a run directory, for resume, report, compare
 and verify.
 Exit codes: 0 nothing is slow; 4 a place is slow; 1, 2, 3 as everywhere.`),
 		Example: `  cnibench mesh --arena kube --nodes 20 --plan
   cnibench mesh --arena kube --nodes pool=workers --max-time 3m
   cnibench mesh --arena kube --all --max-rate 1G --format html -o mesh.html
-  cnibench mesh --arena lab --nodes 8 --contender flannel-vxlan`,
+  cnibench mesh --arena lab --nodes 8 --contender flannel-vxlan
+  cnibench mesh --arena kube --watch --every 5m --metrics-listen 9464`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if asJSON {
@@ -53,8 +64,20 @@ Exit codes: 0 nothing is slow; 4 a place is slow; 1, 2, 3 as everywhere.`),
 				return text.Unknown("format", format, meshFormats)
 			}
 			f.from(c)
+			if watches {
+				watching.JSON = format == "json"
+				task.Watch = &watching
+				if format == "html" || output != "" {
+					return exit.Usage("--watch writes lines to standard output; leave --format html and --output out")
+				}
+			} else if name := firstGiven(f.Given, "every", "bandwidth", "metrics-listen", "probe-pods", "rounds"); name != "" {
+				return exit.Usage("--%s: add --watch, or leave it out", name)
+			}
 			if plan {
 				return run.MeshPlan(c.Context(), &f.Request, task, c.OutOrStdout())
+			}
+			if watches {
+				return run.Watch(c.Context(), &f.Request, task, os.Stdout)
 			}
 			r, err := run.Mesh(c.Context(), &f.Request, task)
 			if r == nil {
@@ -75,9 +98,25 @@ Exit codes: 0 nothing is slow; 4 a place is slow; 1, 2, 3 as everywhere.`),
 	fl.BoolVar(&task.All, "all", false, "send bursts between every two nodes, not in four random matchings")
 	fl.StringVar(&format, "format", meshFormats[0], "one of "+cmdutil.JoinOr(meshFormats))
 	fl.StringVarP(&output, "output", "o", "", "write to this `file`")
-	fl.BoolVar(&asJSON, "json", false, "print as JSON: --format json")
+	fl.BoolVar(&asJSON, "json", false, "print as JSON: --format json; with --watch a line for each event")
+	fl.BoolVar(&watches, "watch", false, "measure in rounds until ended, and say when a place turns slow or recovers")
+	fl.DurationVar(&watching.Every, "every", 5*time.Minute, "watch: `time` of a round, 5s to 20m")
+	fl.BoolVar(&watching.Bandwidth, "bandwidth", false, "watch: send bursts, too, in four matchings once an hour")
+	fl.StringVar(&watching.Listen, "metrics-listen", "", "watch: serve /metrics at this `address`, HOST:PORT, or PORT of loopback (default: none)")
+	fl.StringVar(&f.Probes, "probe-pods", "", "watch in a cluster: `label=value` of running pods to probe from, those of a DaemonSet in --namespace; it makes none")
+	fl.IntVar(&watching.Rounds, "rounds", 0, "watch: end after so many rounds (default: none)")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(meshFormats, cobra.ShellCompDirectiveNoFileComp))
 	return c
+}
+
+// firstGiven returns the first of the names that the user gave as a flag; "" if none.
+func firstGiven(given map[string]bool, names ...string) string {
+	for _, name := range names {
+		if given[name] {
+			return name
+		}
+	}
+	return ""
 }
 
 // writeMesh writes the report in that format to the file, or to out.

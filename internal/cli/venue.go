@@ -10,7 +10,7 @@ import (
 // verbs are what can be done in a venue. To add one, add its line.
 func verbs() []run.AnyVerb {
 	return []run.AnyVerb{
-		run.SurveyVerb(), run.MeasureVerb(), run.CheckVerb(), run.SelfTestVerb(), run.DiagnoseVerb(), run.MeshVerb(), bench.Verb(),
+		run.SurveyVerb(), run.MeasureVerb(), run.CheckVerb(), run.SelfTestVerb(), run.DiagnoseVerb(), run.MeshVerb(), run.WatchVerb(), bench.Verb(),
 	}
 }
 

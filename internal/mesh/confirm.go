@@ -30,15 +30,16 @@ type Outcome struct {
 }
 
 const (
-	partners = 3 // known-good nodes against which a suspect is measured
-	cycles   = 5 // of each partner
-	falseAll = 0.05
+	partnersOfSuspect = 3 // known-good nodes against which a suspect is measured
+	cycles            = 5 // of each partner
+	falseAll          = 0.05
 )
 
 // PlanTrials returns the trials of the suspects. Partners are nodes that nobody suspects, those
 // of the suspect's zone first. A suspect for which there are no two such nodes has no trial:
-// with two nodes nobody can tell which one is to blame.
-func PlanTrials(nodes []Node, suspects []Suspect, rng *rand.Rand) []Trial {
+// with two nodes nobody can tell which one is to blame. Each pair of a suspect is measured in so
+// many cycles.
+func PlanTrials(nodes []Node, suspects []Suspect, cycles int, rng *rand.Rand) []Trial {
 	bad := map[string]map[int]bool{Pod: {}, Host: {}}
 	for _, s := range suspects {
 		if s.Kind == Sender {
@@ -73,7 +74,7 @@ func PlanTrials(nodes []Node, suspects []Suspect, rng *rand.Rand) []Trial {
 		case Sender, Receiver:
 			suspect := max(s.From, s.To)
 			all := good(nodes[suspect].Zone, suspect)
-			for p := range min(partners, len(all)) {
+			for p := range min(partnersOfSuspect, len(all)) {
 				partner := all[p]
 				// The control replaces the suspect by a good node that is as far from the partner.
 				other := like(nodes, suspect, partner, all)
@@ -89,13 +90,13 @@ func PlanTrials(nodes []Node, suspects []Suspect, rng *rand.Rand) []Trial {
 		case Link:
 			test := Pair{s.From, s.To}
 			all := good(nodes[s.From].Zone, s.From, s.To)
-			for p := range min(partners, len(all)) {
+			for p := range min(partnersOfSuspect, len(all)) {
 				add(test, Pair{s.From, all[p]}, Pair{all[p], s.To})
 			}
 		case Border:
 			from, to := inZone(nodes, good(s.Zones[0]), s.Zones[0]), inZone(nodes, good(s.Zones[1]), s.Zones[1])
 			third := slices.DeleteFunc(good(""), func(n int) bool { return nodes[n].Zone == s.Zones[0] || nodes[n].Zone == s.Zones[1] })
-			for p := range partners {
+			for p := range partnersOfSuspect {
 				if len(from) < 2 || len(to) < 2 {
 					break
 				}
@@ -141,8 +142,8 @@ func inZone(nodes []Node, list []int, zone string) []int {
 // Judge returns the places that the second pass shows to be slow, the worst first. It tests each
 // suspect exactly (Wilcoxon's signed-rank test of the ratios to the controls; Fisher's exact
 // test of losses) and corrects for the number of suspects (Holm), so that a run names a healthy
-// place with a chance of at most 5 %. A place must also differ by what is worth a name.
-func Judge(nodes []Node, suspects []Suspect, outcomes []Outcome) []Place {
+// place with a chance of at most level. A place must also differ by what is worth a name.
+func Judge(nodes []Node, suspects []Suspect, outcomes []Outcome, level float64) []Place {
 	bySuspect := make([][]Outcome, len(suspects))
 	for _, o := range outcomes {
 		bySuspect[o.Suspect] = append(bySuspect[o.Suspect], o)
@@ -170,7 +171,7 @@ func Judge(nodes []Node, suspects []Suspect, outcomes []Outcome) []Place {
 	adjusted := stat.Holm(p)
 	var out []Place
 	for i, place := range places {
-		if place.P = adjusted[i]; worth[i] && place.P <= falseAll {
+		if place.P = adjusted[i]; worth[i] && place.P <= level {
 			out = append(out, place)
 		}
 	}

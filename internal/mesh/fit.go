@@ -104,6 +104,16 @@ func polish(nodes []Node, list []observation) fit {
 	return f
 }
 
+// NodeRatios returns, by node, how many times the usual figure a node has as a sender and as a
+// receiver; NaN where it was not measured. The metric is RTT or Goodput.
+func NodeRatios(nodes []Node, path string, m Metric, figures []Figure) (out, in []float64) {
+	f := polish(nodes, observations(path, m, figures))
+	for n := range nodes {
+		f.out[n], f.in[n] = valueOf(m, f.out[n]), valueOf(m, f.in[n])
+	}
+	return f.out, f.in
+}
+
 // center moves the medians of the parts into the middle. Parts without an observation are NaN.
 func (f *fit) center(bySender, byReceiver [][]int) {
 	for n := range f.out {

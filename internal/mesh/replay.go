@@ -14,13 +14,15 @@ type Plan struct {
 	Seed  uint64 `json:"seed"`
 	// Partners is to how many others a node sends light probes, in matchings; 0: to all.
 	Partners int `json:"partners"`
-	// Matchings are those of the tournament of bursts; 0: every two nodes.
+	// Matchings are those of the tournament of bursts; 0: every two nodes; below 0: no bursts.
 	Matchings int     `json:"matchings"`
 	Probes    int     `json:"probes"` // datagrams of one direction: 299 show a loss of 1 % with a chance of 95 %
 	Rate      float64 `json:"rate"`   // of probes to one target, 1/s
 	Limits    Limits  `json:"limits"`
 	Senders   int     `json:"senders"` // nodes that send light probes at the same time
 	AtOnce    int     `json:"at_once"` // targets that a node probes at the same time
+	// Round is set if the mesh is one round of watching (round.go).
+	Round *Round `json:"round,omitempty"`
 }
 
 const (
@@ -58,13 +60,21 @@ func (p *Plan) Light() [][]int {
 }
 
 // Bursts returns the tournament.
-func (p *Plan) Bursts() Design { return NewDesign(len(p.Nodes), p.Matchings, p.random(drawBursts)) }
+func (p *Plan) Bursts() Design {
+	if p.Matchings < 0 {
+		return Design{Nodes: len(p.Nodes)}
+	}
+	return NewDesign(len(p.Nodes), p.Matchings, p.random(drawBursts))
+}
 
 // Suspects returns what the figures of the first pass suggest, and the trials that decide. The
 // same figures in any order give the same answer.
 func (p *Plan) Suspects(figures []Figure) ([]Suspect, []Trial) {
 	suspects := Screen(p.Nodes, p.first(figures))
-	return suspects, PlanTrials(p.Nodes, suspects, p.random(drawTrials))
+	if p.Round == nil {
+		return suspects, PlanTrials(p.Nodes, suspects, cycles, p.random(drawTrials))
+	}
+	return suspects, p.Round.choose(p.Nodes, suspects, PlanTrials(p.Nodes, suspects, p.Round.Cycles, p.random(drawTrials)))
 }
 
 // first returns the figures of the first pass, without those of nodes that ended.
@@ -101,7 +111,8 @@ func (p *Plan) Report(figures []Figure) *Report {
 	var outcomes []Outcome
 	judged := map[int]bool{}
 	for i, t := range trials {
-		o := Outcome{Trial: t, Probes: p.Probes}
+		o := Outcome{Trial: t}
+		o.Probes, _ = p.Again()
 		whole := true
 		for j, pair := range append([]Pair{t.Test}, t.Controls...) {
 			f, measured := values[key{i + 1, pair}]
@@ -116,7 +127,11 @@ func (p *Plan) Report(figures []Figure) *Report {
 			outcomes, judged[t.Suspect] = append(outcomes, o), true
 		}
 	}
-	r := NewReport(p.Nodes, p.first(figures), Judge(p.Nodes, suspects, outcomes))
+	level := falseAll
+	if p.Round != nil {
+		level = p.Round.Level
+	}
+	r := NewReport(p.Nodes, p.first(figures), Judge(p.Nodes, suspects, outcomes, level))
 	r.Suspects, r.Judged, r.Cap, r.Cost = len(suspects), len(judged), p.Limits.Rate, p.Cost()
 	for _, f := range figures {
 		if f.Gone {
@@ -151,6 +166,9 @@ const (
 
 // String returns the plan for people who decide before anything is sent.
 func (p *Plan) String() string {
+	if p.Round != nil {
+		return p.roundText()
+	}
 	c := p.Cost()
 	text := fmt.Sprintf("%d nodes. Light probes: from each node to %d others on each network, %d datagrams of 64 bytes each, about %.0f s; a node sends at most %s.\n",
 		len(p.Nodes), c.Partners, p.Probes, c.LightSeconds, Format(Goodput, c.LightRate))

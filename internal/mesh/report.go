@@ -119,13 +119,17 @@ func (p Place) Where() string {
 	return p.From + " to " + p.To
 }
 
+// Network returns the place's network in words.
+func (p Place) Network() string {
+	if p.Path == Host {
+		return "nodes' own network"
+	}
+	return "pod network"
+}
+
 // Text returns the place, its figure and what is usual, in one line.
 func (p Place) Text() string {
-	network := "pod network"
-	if p.Path == Host {
-		network = "nodes' own network"
-	}
-	return fmt.Sprintf("%s: %s, usual %s (%s)", p.Where(), Format(p.Metric, p.Value), Format(p.Metric, p.Usual), network)
+	return fmt.Sprintf("%s: %s, usual %s (%s)", p.Where(), Format(p.Metric, p.Value), Format(p.Metric, p.Usual), p.Network())
 }
 
 // Next returns the command that looks for the cause. good is a node that nobody blames.

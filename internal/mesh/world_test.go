@@ -107,12 +107,12 @@ func (w *world) bandwidth(path string, d Design) []Figure {
 func (w *world) judge(figures []Figure) []Place {
 	suspects := Screen(w.nodes, figures)
 	var outcomes []Outcome
-	for _, t := range PlanTrials(w.nodes, suspects, w.rng) {
+	for _, t := range PlanTrials(w.nodes, suspects, cycles, w.rng) {
 		o := Outcome{Trial: t, Probes: 300, Value: w.measure(t.Test, t.Metric, 300)}
 		for _, c := range t.Controls {
 			o.ControlValues = append(o.ControlValues, w.measure(c, t.Metric, 300))
 		}
 		outcomes = append(outcomes, o)
 	}
-	return Judge(w.nodes, suspects, outcomes)
+	return Judge(w.nodes, suspects, outcomes, falseAll)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/cli/exit"
@@ -75,6 +76,10 @@ func bringUp(ctx context.Context, venue Venue, id string) (*upNetwork, error) {
 // Ends are the nodes of a network, each with a pod on it, where agents can be started.
 type Ends struct {
 	measure.Network
+	// Now returns the nodes that can be measured now, for tasks that last; nil: always all.
+	Now func(ctx context.Context) (measure.Network, error)
+	// Announce says in the cluster that something has happened to a node; nil: there is none.
+	Announce func(ctx context.Context, node string, warning bool, reason, text string) error
 	// Close removes what was made for the agents.
 	Close func(ctx context.Context) error
 }
@@ -94,21 +99,51 @@ func (k *clusterVenue) Ends(ctx context.Context, id string) (*Ends, error) {
 	if id != kube.ThisClusterID {
 		return nil, fmt.Errorf("contender %s: every node is measured in the cluster's own pod network alone; leave --contender out", id)
 	}
+	if k.request.Probes != "" {
+		return k.probes(ctx)
+	}
 	pods, err := kube.OpenPods(ctx, k.Options, kube.Wanted{Host: true, Pod: true, Max: k.request.Most, Some: true})
 	if err != nil {
 		return nil, KubeError(err)
 	}
-	e := &Ends{Close: pods.Close, Network: measure.Network{Start: pods.Agent, Absent: pods.Absent}}
+	e := &Ends{Close: pods.Close, Announce: pods.Announce}
+	e.Now = func(ctx context.Context) (measure.Network, error) {
+		nodes, err := pods.Fit(ctx)
+		return networkOf(nodes, e.Start), err
+	}
 	if pods.NoHost != nil {
 		logInfo("no pod may use the nodes' network, so only the pods' is measured: %v", pods.NoHost)
 	}
-	for _, n := range pods.Nodes {
-		labels := map[string]string{"kernel": n.Info.KernelVersion, "os": n.Info.OSImage, "architecture": n.Info.Architecture, "role": n.Role}
-		e.Add(n.RealName, n.Zone, labels, n.Host, n.Pod)
-	}
+	e.Network = networkOf(pods.Nodes, pods.Agent)
+	e.Absent = pods.Absent
 	if len(e.Nodes) < 2 {
 		return nil, errors.Join(&arena.Unsupported{Reason: "pods can run on one node only", Remedy: "a mesh needs two nodes at least, and three to blame one"},
 			pods.Close(context.WithoutCancel(ctx)))
 	}
 	return e, nil
+}
+
+// probes returns the running pods that the request selects, at those nodes that are there now.
+func (k *clusterVenue) probes(ctx context.Context) (*Ends, error) {
+	probes, err := kube.OpenProbes(ctx, k.Options, k.request.Probes)
+	if err != nil {
+		return nil, KubeError(err)
+	}
+	e := &Ends{Close: probes.Close, Announce: probes.Announce}
+	e.Now = func(ctx context.Context) (measure.Network, error) {
+		nodes, err := probes.Nodes(ctx)
+		return networkOf(nodes, probes.Agent), KubeError(err)
+	}
+	e.Network, err = e.Now(ctx)
+	return e, err
+}
+
+// networkOf returns the nodes with their pods.
+func networkOf(nodes []kube.PodNode, start func(context.Context, arena.Endpoint) (*agent.Client, error)) measure.Network {
+	net := measure.Network{Start: start}
+	for _, n := range nodes {
+		labels := map[string]string{"kernel": n.Info.KernelVersion, "os": n.Info.OSImage, "architecture": n.Info.Architecture, "role": n.Role}
+		net.Add(n.RealName, n.Zone, labels, n.Host, n.Pod)
+	}
+	return net
 }

@@ -30,6 +30,8 @@ type MeshTask struct {
 	Seed      uint64
 	MaxTime   time.Duration // 0: no limit
 
+	Watch *Watching // nil: the mesh is measured once
+
 	Out      string // the run directory
 	Resume   bool   // go on with the mesh in it
 	Arena    string
@@ -54,6 +56,11 @@ func (f *Request) prepareMesh(task *MeshTask) (Venue, error) {
 		}
 	case !f.Given["nodes"] && f.Resume == "":
 		f.Nodes = meshNodes
+	}
+	if task.Watch != nil {
+		if err := task.Watch.check(f); err != nil {
+			return nil, err
+		}
 	}
 	if f.MaxTime < 0 {
 		return nil, exit.Usage("--max-time %v: too small; give a positive time, or 0 for no limit", f.MaxTime)
@@ -161,6 +168,9 @@ func MeshPlan(ctx context.Context, f *Request, task MeshTask, out io.Writer) err
 		return err
 	}
 	plan := meshPlan(nodes, venue.Traits(), task)
+	if task.Watch != nil {
+		plan = mesh.RoundPlan(nodes, task.Watch.Every, task.Seed)
+	}
 	_, err = fmt.Fprint(out, plan.String())
 	return err
 }

@@ -41,6 +41,7 @@ type Request struct {
 	Nodes                   string // a number (lab), or names (kube)
 	EveryNode               bool   // kube: checks ask pairs of nodes in turn, until all were asked
 	Most                    int    // mesh in a cluster: the highest number of nodes; 0: all
+	Probes                  string // mesh --watch in a cluster: label selector of the pods to probe from; "": it makes pods
 	Underlay, MTU, LineRate string
 	PodMTU                  string // lab: of the pods; "" is what encapsulation leaves of MTU
 	Offload                 string

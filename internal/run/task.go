@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/cnibench/cnibench/internal/cli/exit"
 )
@@ -34,14 +35,21 @@ type AnyVerb interface {
 // Inside is what a task knows of the place where it is carried out.
 type Inside struct {
 	Venue  Venue
-	opened *Opened // by the survey, for the measurement after it
+	Files  []*os.File // those of InWith
+	opened *Opened    // by the survey, for the measurement after it
 }
 
 // In lets a worker in the venue carry the task out, and returns the answer, which may be
 // partly filled in if there is an error. The error has the exit code that it had where it
 // arose; it is a lostError if the worker's process ended without an answer.
 func (v Verb[T, A]) In(ctx context.Context, venue Venue, task T) (got A, err error) {
-	w, err := venue.start(ctx)
+	return v.InWith(ctx, venue, task)
+}
+
+// InWith does the same and gives the task open files: an output, a socket that listens outside
+// of the lab. They do not get into guests.
+func (v Verb[T, A]) InWith(ctx context.Context, venue Venue, task T, files ...*os.File) (got A, err error) {
+	w, err := venue.start(ctx, files...)
 	if err != nil {
 		return got, err
 	}

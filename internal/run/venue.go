@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"os"
 	"os/signal"
 
 	"github.com/cnibench/cnibench/internal/arena"
@@ -16,7 +17,7 @@ import (
 // (venue_guest.go) or a cluster (venue_cluster.go). One venue has one kernel.
 type Venue interface {
 	// start starts a worker where Open may be called.
-	start(ctx context.Context) (*Worker, error)
+	start(ctx context.Context, files ...*os.File) (*Worker, error)
 	// Open makes the arena. It must be called in a task.
 	Open(ctx context.Context) (*Opened, error)
 	// Ends starts agents on every node and in a pod on it, of the contender's network. It must

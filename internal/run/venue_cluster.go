@@ -75,9 +75,9 @@ func (k *clusterVenue) pairs(ctx context.Context) (venues []Venue, err error) {
 	return venues, nil
 }
 
-func (k *clusterVenue) start(ctx context.Context) (*Worker, error) {
+func (k *clusterVenue) start(ctx context.Context, files ...*os.File) (*Worker, error) {
 	ctx, stop := untilEndedInCluster(ctx)
-	return newWorker(ctx, &Inside{Venue: k}, stop), nil
+	return newWorker(ctx, &Inside{Venue: k, Files: files}, stop), nil
 }
 
 // untilEndedInCluster is UntilEnded with a message of what the first signal does.

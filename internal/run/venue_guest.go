@@ -47,7 +47,7 @@ func newGuest(f *Request) (Venue, error) {
 
 // start implements Venue. The guest may write into the request's run directory, if it has
 // one. The kernel may have to be downloaded.
-func (g *guestVenue) start(ctx context.Context) (*Worker, error) {
+func (g *guestVenue) start(ctx context.Context, _ ...*os.File) (*Worker, error) {
 	config, err := g.request.Guest.Config(ctx, console.Logger(os.Stderr))
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (g *guestVenue) start(ctx context.Context) (*Worker, error) {
 		}
 		config.Writable = []string{dir}
 	}
-	return startWorker(place{atGuest, g.options, &vm.Facts{Emulated: config.Accel == vm.AccelTCG}}, func(stdin, stdout *os.File) (int, error) {
+	return startWorker(place{At: atGuest, Lab: g.options, Guest: &vm.Facts{Emulated: config.Accel == vm.AccelTCG}}, func(stdin, stdout *os.File) (int, error) {
 		config.Stdin, config.Stdout, config.Stderr = stdin, stdout, os.Stderr
 		code, err := guest.Run(ctx, &config, []string{InsideCommand}, host.EndSignals())
 		if err = errors.Join(err, release()); err != nil {

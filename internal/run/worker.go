@@ -34,6 +34,8 @@ type place struct {
 	At    string      `json:"at"`
 	Lab   lab.Options `json:"lab"`
 	Guest *vm.Facts   `json:"guest,omitempty"` // in which the lab is
+	// Inherit is how many open files the process inherits, for the tasks.
+	Inherit int `json:"inherit,omitempty"`
 }
 
 const (
@@ -103,10 +105,10 @@ func startWorker(at place, run func(stdin, stdout *os.File) (int, error)) (*Work
 }
 
 // start implements Venue: the worker is in the namespaces of a lab.
-func (p *labVenue) start(ctx context.Context) (*Worker, error) {
-	return startWorker(place{atLab, p.options, p.guest}, func(stdin, stdout *os.File) (int, error) {
+func (p *labVenue) start(ctx context.Context, files ...*os.File) (*Worker, error) {
+	return startWorker(place{At: atLab, Lab: p.options, Guest: p.guest, Inherit: len(files)}, func(stdin, stdout *os.File) (int, error) {
 		code, err := lab.ContainProgram(ctx, lab.Program{
-			Args: []string{InsideCommand}, Stdin: stdin, Stdout: stdout, HostNetwork: p.options.NICDriver != "",
+			Args: []string{InsideCommand}, Stdin: stdin, Stdout: stdout, HostNetwork: p.options.NICDriver != "", Files: files,
 		})
 		if killed := (*lab.Killed)(nil); errors.As(err, &killed) {
 			err = lostError{err}
@@ -132,7 +134,7 @@ func Serve(ctx context.Context, from io.Reader, to io.Writer, verbs []AnyVerb) e
 	case atLab:
 		if err = lab.Enter(); err == nil {
 			ctx, stop := UntilEnded(ctx)
-			w = newWorker(ctx, &Inside{Venue: newLab(at.Lab, at.Guest)}, stop)
+			w = newWorker(ctx, &Inside{Venue: newLab(at.Lab, at.Guest), Files: lab.Inherited(at.Inherit)}, stop)
 		}
 	default:
 		return notHandedOver("no place %q", at.At)

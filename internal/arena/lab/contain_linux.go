@@ -62,7 +62,7 @@ func ContainProgram(ctx context.Context, p Program) (int, error) {
 	cmd := exec.Command(self, p.Args...)
 	cmd.Env = append(os.Environ(), containedEnv+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Stdin, p.Stdout, os.Stderr
-	cmd.ExtraFiles = []*os.File{lifeline}
+	cmd.ExtraFiles = append([]*os.File{lifeline}, p.Files...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | newNet,
 		Pdeathsig:  syscall.SIGKILL,
@@ -131,6 +131,16 @@ func containError(err error, rootless bool) error {
 		Reason: fmt.Sprintf("the lab needs PID, mount and network namespaces (%v)", err),
 		Remedy: "run it as root with CAP_SYS_ADMIN; in a container start that with --privileged",
 	}
+}
+
+// Inherited returns the first n of Program.Files in the inner program.
+func Inherited(n int) (files []*os.File) {
+	for i := range n {
+		fd := lifelineFD + 1 + i
+		unix.CloseOnExec(fd)
+		files = append(files, os.NewFile(uintptr(fd), "inherited"))
+	}
+	return files
 }
 
 // Enter prepares the inner program's namespaces for a lab: private mounts, an own

@@ -4,6 +4,7 @@ package lab
 
 import (
 	"context"
+	"os"
 
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/contender"
@@ -23,6 +24,9 @@ func Contain(context.Context, []string) (int, error) { return 1, errNotLinux }
 
 // ContainProgram says that this is not Linux.
 func ContainProgram(context.Context, Program) (int, error) { return 1, errNotLinux }
+
+// Inherited are none where there is no lab.
+func Inherited(int) []*os.File { return nil }
 
 // Enter says that this is not Linux.
 func Enter() error { return errNotLinux }

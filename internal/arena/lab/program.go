@@ -2,6 +2,7 @@ package lab
 
 import (
 	"io"
+	"os"
 	"time"
 )
 
@@ -13,6 +14,8 @@ type Program struct {
 	// HostNetwork leaves the lab in this process's network namespace: for a guest, of whose
 	// network devices the lab makes use. Drivers make these in the first namespace.
 	HostNetwork bool
+	// Files are open files that the inner program inherits: see Inherited.
+	Files []*os.File
 }
 
 // SameRequest is the time within which several signals count as one request to

@@ -24,6 +24,9 @@ type Options struct {
 	// Seal keeps figures that were just measured; nil: nobody wants them.
 	Seal     func([]mesh.Figure) error
 	Progress func(done float64, text string) // done from 0 to 1
+	// Agents stay for the next mesh; nil: the mesh has agents of its own. A node whose agent
+	// does not start then is left out.
+	Agents *Agents
 }
 
 // Network is a network whose nodes and pods can be asked.
@@ -95,10 +98,16 @@ func Run(ctx context.Context, net Network, plan mesh.Plan, o Options) (*mesh.Rep
 		m.have[unitOf(&o.Known[i])] = o.Known[i]
 	}
 	var err error
-	if m.ends, err = openEnds(ctx, net, &plan); err != nil {
+	agents := o.Agents
+	if agents == nil {
+		agents = NewAgents(ctx)
+		agents.single = true
+		defer agents.Close()
+	}
+	m.ends = newEnds(net, &plan, agents)
+	if err = m.open(ctx); err != nil {
 		return nil, err
 	}
-	defer m.close()
 	for _, pass := range []func(context.Context) error{m.light, m.bursts, m.trials} {
 		if err := pass(ctx); err != nil {
 			return nil, err

@@ -101,7 +101,11 @@ func (m *meter) probe(ctx context.Context, path string, node int, to []int) erro
 			left = append(left, n)
 		}
 	}
-	for step := range slices.Chunk(left, maxTargets) {
+	most := maxTargets
+	if m.plan.Round != nil {
+		most = 1 // its probes take long
+	}
+	for step := range slices.Chunk(left, most) {
 		var figures []mesh.Figure
 		_, err := m.steady(ctx, path, []int{node}, func() (bool, error) {
 			var err error
@@ -150,7 +154,7 @@ func (m *meter) probeOnce(ctx context.Context, path string, node int, to []int) 
 		figures = append(figures, mesh.Figure{Pair: mesh.Pair{From: node, To: n}, Path: path, Values: map[mesh.Metric]float64{}})
 		targets = append(targets, netip.AddrPortFrom(t.addr, t.ports.UDP))
 	}
-	trips, err := m.roundTrips(ctx, from, targets)
+	trips, err := m.roundTrips(ctx, from, targets, m.plan.Probes, m.plan.Rate)
 	if err != nil {
 		return nil, err
 	}
@@ -173,10 +177,10 @@ func (m *meter) probeOnce(ctx context.Context, path string, node int, to []int) 
 	return figures, nil
 }
 
-// roundTrips measures round trips from one end to targets.
-func (m *meter) roundTrips(ctx context.Context, from serving, targets []netip.AddrPort) ([]agent.Trip, error) {
+// roundTrips measures round trips from one end to targets, with so many probes a second to each.
+func (m *meter) roundTrips(ctx context.Context, from serving, targets []netip.AddrPort, probes int, rate float64) ([]agent.Trip, error) {
 	return from.RoundTrips(ctx, agent.Trips{
-		Targets: targets, Exchange: "udp", Rate: m.plan.Rate, Duration: time.Duration(float64(m.plan.Probes) / m.plan.Rate * float64(time.Second)),
+		Targets: targets, Exchange: "udp", Rate: rate, Duration: time.Duration(float64(probes) / rate * float64(time.Second)),
 		AtOnce: max(1, m.plan.AtOnce),
 	})
 }
@@ -345,12 +349,13 @@ func (m *meter) measurePair(ctx context.Context, t mesh.Trial, p mesh.Pair) (f m
 		f.Values[mesh.MTU] = max(v, 1)
 		return f, v <= 0, err
 	}
-	trips, err := m.roundTrips(ctx, from, []netip.AddrPort{netip.AddrPortFrom(to.addr, to.ports.UDP)})
+	probes, rate := m.plan.Again()
+	trips, err := m.roundTrips(ctx, from, []netip.AddrPort{netip.AddrPortFrom(to.addr, to.ports.UDP)}, probes, rate)
 	if err != nil {
 		return f, false, err
 	}
 	trip := trips[0]
-	f.Probes, f.Late = int(cmp.Or(trip.Planned, int64(m.plan.Probes))), trip.Late > maxLate
+	f.Probes, f.Late = int(cmp.Or(trip.Planned, int64(probes))), trip.Late > maxLate
 	f.Values[mesh.Loss] = trip.Loss
 	if trip.Error != "" {
 		f.Values[mesh.Loss] = 1
