@@ -36,7 +36,7 @@ type server struct {
 
 // startServer starts Debian's victoria-metrics on a free port of loopback; it
 // ends with the test.
-func startServer(t *testing.T) *server {
+func startServer(t *testing.T, more ...string) *server {
 	t.Helper()
 	program, err := exec.LookPath("victoria-metrics")
 	if err != nil {
@@ -51,6 +51,7 @@ func startServer(t *testing.T) *server {
 	var log bytes.Buffer
 	c := exec.CommandContext(t.Context(), program, append(composed(t, program), "-httpListenAddr="+addr,
 		"-storageDataPath="+t.TempDir(), "-memory.allowedBytes=128MB", "-loggerLevel=WARN")...)
+	c.Args = append(c.Args, more...)
 	c.Stdout, c.Stderr = &log, &log
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = 20 * time.Second

@@ -93,8 +93,8 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
 }
 
-// saw counts light figures as they come. Those of late senders are left out.
-func (m *Metrics) saw(nodes []mesh.Node, figures []mesh.Figure) {
+// Saw counts light figures as they come. Those of late senders are left out.
+func (m *Metrics) Saw(nodes []mesh.Node, figures []mesh.Figure) {
 	if m == nil {
 		return
 	}
@@ -119,8 +119,8 @@ func (m *Metrics) saw(nodes []mesh.Node, figures []mesh.Figure) {
 	}
 }
 
-// ended takes what a whole round gave.
-func (m *Metrics) ended(plan *mesh.Plan, figures []mesh.Figure, r *mesh.Report, open []mesh.Place, events []Event) {
+// Ended takes what a whole round gave.
+func (m *Metrics) Ended(plan *mesh.Plan, figures []mesh.Figure, r *mesh.Report, open []mesh.Place, events []Event) {
 	if m == nil {
 		return
 	}

@@ -75,7 +75,7 @@ func (s *State) round(ctx context.Context, net measure.Network, plan mesh.Plan, 
 		Agents: agents,
 		Seal: func(list []mesh.Figure) error {
 			figures = append(figures, list...)
-			o.Metrics.saw(plan.Nodes, list)
+			o.Metrics.Saw(plan.Nodes, list)
 			return nil
 		},
 		Progress: func(done float64, text string) {
@@ -88,7 +88,7 @@ func (s *State) round(ctx context.Context, net measure.Network, plan mesh.Plan, 
 		return err
 	}
 	events := s.Update(&plan, figures, r, time.Now())
-	o.Metrics.ended(&plan, figures, r, s.Open(), events)
+	o.Metrics.Ended(&plan, figures, r, s.Open(), events)
 	for _, e := range events {
 		if o.Event != nil {
 			o.Event(e)
