@@ -123,8 +123,8 @@ func (p *Plan) RoundCost() RoundCost {
 func (p *Plan) roundText() string {
 	c := p.RoundCost()
 	text := fmt.Sprintf("%d nodes, watched in rounds of %v: in each one a node sends %d probes of 64 bytes to each of %d others on each network. "+
-		"That is %.0f a second, %s sent and as much received by each node, and about %.2g %% of a CPU.\n",
-		len(p.Nodes), p.Round.Every, p.Probes, min(p.Partners, len(p.Nodes)-1), c.ProbesPerSecond, Format(Goodput, c.Rate), 100*c.CPU)
+		"That is %.0f a second, %.3g kbit/s sent and as much received by each node, and about %.2g %% of a CPU.\n",
+		len(p.Nodes), p.Round.Every, p.Probes, min(p.Partners, len(p.Nodes)-1), c.ProbesPerSecond, c.Rate/1e3, 100*c.CPU)
 	text += fmt.Sprintf("At most %d suspects a round are measured again, %d times each with %d probes at %.0f a second. ",
 		p.Round.Most, partnersOfSuspect*p.Round.Cycles, p.Round.Probes, p.Round.Rate)
 	return text + fmt.Sprintf("A sound cluster gets a false alarm a week at most (level %.2g a round).\n", p.Round.Level)

@@ -34,7 +34,7 @@ func TestRoundPlan(t *testing.T) {
 	w := newWorld(100, 3, 1)
 	p := RoundPlan(w.nodes, 5*time.Minute, 1)
 	t.Logf("%s%+v", p.String(), p.RoundCost())
-	for _, want := range []string{"100 nodes", "16 others", "58.7 kbit/s", "32 a second"} {
+	for _, want := range []string{"100 nodes", "16 others", "48.7 kbit/s", "27 a second"} {
 		if !strings.Contains(p.String(), want) {
 			t.Errorf("the plan does not say %q", want)
 		}

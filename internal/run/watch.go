@@ -98,7 +98,7 @@ func watchMesh(ctx context.Context, in *Inside, task MeshTask) (_ struct{}, err 
 		Every: task.Watch.Every, Bandwidth: task.Watch.Bandwidth, Seed: task.Seed, Rounds: task.Watch.Rounds,
 		Limits: meshPlan(ends.Nodes, in.Venue.Traits(), task).Limits,
 		Log:    func(text string) { logInfo("%s", text) },
-		Event:  func(e watch.Event) { report(ctx, ends, in.Files[0], task.Watch.JSON, e) },
+		Event:  func(e watch.Event) { publish(ctx, ends, in.Files[0], task.Watch.JSON, e) },
 	}
 	said := ""
 	o.Plan = func(p *mesh.Plan) {
@@ -126,8 +126,8 @@ func watchMesh(ctx context.Context, in *Inside, task MeshTask) (_ struct{}, err 
 	return struct{}{}, watch.Run(ctx, now, o)
 }
 
-// report writes the event, and announces it in the cluster.
-func report(ctx context.Context, ends *Ends, out *os.File, asJSON bool, e watch.Event) {
+// publish writes the event, and announces it in the cluster.
+func publish(ctx context.Context, ends *Ends, out *os.File, asJSON bool, e watch.Event) {
 	line := text.SafeLine(e.String())
 	if asJSON {
 		b, err := json.Marshal(e)

@@ -71,8 +71,8 @@ func (p *Probes) Nodes(ctx context.Context) ([]PodNode, error) {
 		now[e.uid] = e
 		n := found[at.realName]
 		if n == nil {
-			described := at.described()
-			n = &described
+			one := at.describe()
+			n = &one
 			found[at.realName] = n
 		}
 		if pod.Spec.HostNetwork {

@@ -117,7 +117,7 @@ func (m *meter) open(ctx context.Context) error {
 				if err == nil || m.pool.single || together.Err() != nil {
 					return err
 				}
-				return m.lost(node, err)
+				return m.dropNode(node, err)
 			})
 		}
 	}
