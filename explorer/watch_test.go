@@ -75,7 +75,12 @@ func watchQueries(t *testing.T) (rules, panels map[string]string) {
 			rules[r.Alert] = r.Expr
 		}
 	}
-	var d dashboard
+	var d struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ RefID, Expr string }
+		}
+	}
 	if b, err = os.ReadFile(watchFiles + "watch-dashboard.json"); err == nil {
 		err = json.Unmarshal(b, &d)
 	}

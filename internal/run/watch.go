@@ -104,7 +104,9 @@ func watchMesh(ctx context.Context, in *Inside, task MeshTask) (_ struct{}, err 
 	o.Plan = func(p *mesh.Plan) {
 		if text := strings.TrimSpace(p.String()); text != said {
 			said = text
-			logInfo("%s", text)
+			for line := range strings.Lines(text) {
+				logInfo("%s", strings.TrimSpace(line))
+			}
 		}
 	}
 	if len(in.Files) > 1 {
