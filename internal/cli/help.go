@@ -27,6 +27,7 @@ func flagGroups() []flagGroup {
 			"arena", "nodes", "mtu", "line-rate", "services", "rates", "rates-from", "max-rate", "check", "case", "hold", "packages", "cache", "force", "plan", "config", "under-load", "all",
 		}},
 		{"How long", "", []string{"rounds", "until", "max-time", "duration", "warmup", "slice", "seed", "cycles", "repeat", "spread"}},
+		{"Watching (--watch)", "watch: ", nil},
 		{"Lab (--arena auto, lab or microvm)", "lab: ", nil},
 		{"microVM (for what runs in a guest)", "microvm: ", nil},
 		{"Cluster (--arena kube)", clusterPrefix, nil},

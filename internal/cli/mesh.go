@@ -99,11 +99,11 @@ Exit codes: 0 nothing is slow; 4 a place is slow; 1, 2, 3 as everywhere.`),
 	fl.StringVar(&format, "format", meshFormats[0], "one of "+cmdutil.JoinOr(meshFormats))
 	fl.StringVarP(&output, "output", "o", "", "write to this `file`")
 	fl.BoolVar(&asJSON, "json", false, "print as JSON: --format json; with --watch a line for each event")
-	fl.BoolVar(&watches, "watch", false, "measure in rounds until ended, and say when a place turns slow or recovers")
+	fl.BoolVar(&watches, "watch", false, "watch: measure in rounds until ended, and say when a place turns slow or recovers")
 	fl.DurationVar(&watching.Every, "every", 5*time.Minute, "watch: `time` of a round, 5s to 20m")
 	fl.BoolVar(&watching.Bandwidth, "bandwidth", false, "watch: send bursts, too, in four matchings once an hour")
 	fl.StringVar(&watching.Listen, "metrics-listen", "", "watch: serve /metrics at this `address`, HOST:PORT, or PORT of loopback (default: none)")
-	fl.StringVar(&f.Probes, "probe-pods", "", "watch in a cluster: `label=value` of running pods to probe from, those of a DaemonSet in --namespace; it makes none")
+	fl.StringVar(&f.Probes, "probe-pods", "", "watch: in a cluster, `label=value` of running pods to probe from, those of a DaemonSet in --namespace; it makes none")
 	fl.IntVar(&watching.Rounds, "rounds", 0, "watch: end after so many rounds (default: none)")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(meshFormats, cobra.ShellCompDirectiveNoFileComp))
 	return c

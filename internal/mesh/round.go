@@ -27,6 +27,7 @@ const (
 	roundShare    = 0.85 // of a round; the rest is for packet sizes and suspects
 	leastProbes   = 24   // a median needs 10 values on either side
 	longestVisit  = 9 * time.Minute
+	sizeCycles    = 2 // of a packet's size, which is no matter of noise; each packet is tried three times
 	// FalseAlarmsIn is how long a sound cluster is watched for one false alarm at most.
 	FalseAlarmsIn = 7 * 24 * time.Hour
 	// probeCPU is what a probe and its answer take of the CPUs of both nodes, seconds: measured
@@ -68,7 +69,7 @@ func (r *Round) choose(nodes []Node, suspects []Suspect, trials []Trial) []Trial
 			chosen[i] = true
 		}
 	}
-	return slices.DeleteFunc(trials, func(t Trial) bool { return !chosen[t.Suspect] })
+	return slices.DeleteFunc(trials, func(t Trial) bool { return !chosen[t.Suspect] || t.Metric == MTU && t.Cycle > sizeCycles })
 }
 
 // SuspectPlaces returns the suspects of the first pass as places.
