@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
 	"github.com/cnibench/cnibench/internal/check"
@@ -88,6 +89,39 @@ func TestKubeCheckPolicyHalf(t *testing.T) {
 	}
 	if asked != 1 {
 		t.Errorf("the cluster's pod network was asked %d times", asked)
+	}
+}
+
+// A policy engine that ends in the middle of the check ends the check, which names its program
+// and node.
+func TestKubeCheckPolicyEngineEnds(t *testing.T) {
+	bed := kubetest.GivenBed(t)
+	leavesNothing(t)
+	set, known := map[string]string{"Kube-router": "kube-router", "Cilium": "cilium", "Calico": "calico-node", "Canal": "canal"}[clusterProduct(t)]
+	if !known {
+		t.Skip("the cluster's pod network has no policy engine that the test knows; put kube-router, Cilium, Calico or Canal on it, e.g. testbed install kuberouter")
+	}
+	const node = "node-2"
+	var planting sync.WaitGroup
+	planting.Go(func() {
+		time.Sleep(30 * time.Second) // the check takes longer
+		for _, line := range strings.Split(bed.Do(t, "kubectl", "get", "pods", "-A", "--field-selector", "spec.nodeName="+node, "-o",
+			`jsonpath={range .items[*]}{.metadata.ownerReferences[0].name} {.status.containerStatuses[0].containerID}{"\n"}{end}`), "\n") {
+			if id, is := strings.CutPrefix(line, set+" containerd://"); is {
+				bed.OnNode(t, node, "kill -9 $(grep -l "+id+" /proc/[0-9]*/cgroup | head -n 1 | cut -d / -f 3)")
+			}
+		}
+	})
+	defer planting.Wait()
+	got, code := checkJSON(t, append([]string{"policy", "--contenders", kube.ThisClusterID}, podArgs(t)...)...)
+	for _, r := range got.Results {
+		told := r.MainCase()
+		if told == nil || code != exit.Gate || told.Found != "crashed" || !strings.Contains(told.Text, " on "+node) {
+			t.Errorf("exit code %d, %s: %+v", code, r.Error, told)
+		}
+	}
+	if len(got.Results) != 1 {
+		t.Errorf("%d results", len(got.Results))
 	}
 }
 

@@ -94,7 +94,7 @@ func readAttempts(text string) (a arena.Attempts, err error) {
 }
 
 // EngineEnds implements arena.Sandbox. The pods are those of the DaemonSets by which
-// products are known.
+// products are known, on the nodes that the arena uses.
 func (s *sandbox) EngineEnds(ctx context.Context) (map[string]int, error) {
 	cl := s.net.cl
 	if len(cl.Options.Within) > 0 {
@@ -119,7 +119,7 @@ func (s *sandbox) EngineEnds(ctx context.Context) (map[string]int, error) {
 			return nil, err
 		}
 		for i := range pods {
-			if p := &pods[i]; isEngine(p) {
+			if p := &pods[i]; isEngine(p) && slices.ContainsFunc(s.net.arena.list, func(n *node) bool { return n.realName == p.Spec.NodeName }) {
 				for _, c := range p.Status.ContainerStatuses {
 					ends[fmt.Sprintf("%s in pod %s/%s on %s", c.Name, p.Namespace, p.Name, p.Spec.NodeName)] = endsOf(c)
 				}

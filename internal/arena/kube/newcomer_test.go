@@ -115,21 +115,21 @@ func TestNewcomer(t *testing.T) {
 }
 
 // The ends of the programs of the product's own pods are counted, also of one that has not
-// begun again; those of other DaemonSets are not.
+// begun again; those of other DaemonSets and nodes are not.
 func TestEngineEnds(t *testing.T) {
-	of := func(set, name string, c ...corev1.ContainerStatus) *corev1.Pod {
+	of := func(set, name, on string, c ...corev1.ContainerStatus) *corev1.Pod {
 		return &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: set}}},
-			Spec:       corev1.PodSpec{NodeName: "worker-" + name}, Status: corev1.PodStatus{ContainerStatuses: c},
+			Spec:       corev1.PodSpec{NodeName: on}, Status: corev1.PodStatus{ContainerStatuses: c},
 		}
 	}
 	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}
 	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	b := newBed(t, Options{}, testNode("a"), testNode("b"),
-		of("kube-router", "1", corev1.ContainerStatus{Name: "r", RestartCount: 2}), of("kube-router", "2", corev1.ContainerStatus{Name: "r", State: ended}),
-		of("kube-router", "3", corev1.ContainerStatus{Name: "r", State: waiting, LastTerminationState: ended, RestartCount: 1}),
-		of("kube-router", "4", corev1.ContainerStatus{Name: "r", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}),
-		of("node-exporter", "5", corev1.ContainerStatus{Name: "e", RestartCount: 7}))
+		of("kube-router", "1", "a", corev1.ContainerStatus{Name: "r", RestartCount: 2}), of("kube-router", "2", "b", corev1.ContainerStatus{Name: "r", State: ended}),
+		of("kube-router", "3", "a", corev1.ContainerStatus{Name: "r", State: waiting, LastTerminationState: ended, RestartCount: 1}),
+		of("kube-router", "4", "b", corev1.ContainerStatus{Name: "r", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}),
+		of("kube-router", "6", "elsewhere", corev1.ContainerStatus{Name: "r", RestartCount: 3}), of("node-exporter", "5", "a", corev1.ContainerStatus{Name: "e", RestartCount: 7}))
 	n := up(t, b.arena(t), here)
 	s, err := n.Sandbox(t.Context(), []arena.SandboxNamespace{{Name: "near", Pods: []arena.SandboxPod{{Name: "server"}}}})
 	if err != nil {
@@ -139,7 +139,7 @@ func TestEngineEnds(t *testing.T) {
 	want := map[string]int{}
 	for i, n := range []int{2, 1, 2, 0} {
 		name := string(rune('1' + i))
-		want["r in pod kube-system/"+name+" on worker-"+name] = n
+		want["r in pod kube-system/"+name+" on "+[]string{"a", "b"}[i%2]] = n
 	}
 	if diff := cmp.Diff(want, ends); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
