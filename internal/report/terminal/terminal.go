@@ -71,6 +71,7 @@ func Report(w io.Writer, r *analysis.Report, opt Screen) error {
 	switch {
 	case len(t.Groups) > 0 && !t.wide && !slices.ContainsFunc(t.Groups, func(g layout.Group) bool { return len(layout.Headline(&g, t.Steps)) > 0 }):
 		t.Wrap("", "No step has a goodput, a rate or a latency. What there is stands in the tables of every step: --wide.", Bold)
+		t.Line("")
 	case len(t.Groups) > 0:
 		t.shortLegend()
 	}
