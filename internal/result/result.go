@@ -149,6 +149,10 @@ type Step struct {
 // RateParam is the parameter of a step that is its rate, 1/s.
 const RateParam = "rate"
 
+// FlowsParam is the parameter of a step that is how many bulk connections send beside its
+// requests; 0 is an idle path.
+const FlowsParam = "flows"
+
 // BandwidthParam is the parameter that limits how fast a step sends, in bit/s of payload.
 // "0" is no limit. Runs of older versions lack the parameter and have no limit. In the
 // workloads of iperf3 (*_stream) the limit is per stream, in others for all streams together.

@@ -77,8 +77,8 @@ func holdTo(s *result.Step, max unit.BitRate) (why string) {
 // peakRate returns the most payload that a step sends in one direction, bit/s, and whether
 // anything caps it.
 func peakRate(s *result.Step) (rate unit.BitRate, known bool) {
-	if rate := s.Bandwidth(); rate > 0 {
-		return rate, true
+	if rate := s.Bandwidth(); s.Params[result.BandwidthParam] != nil && fmt.Sprint(s.Params[result.FlowsParam]) != "0" {
+		return rate, rate > 0
 	}
 	if s.Workload == "idle" {
 		return 0, true

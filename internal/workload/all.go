@@ -9,7 +9,7 @@ func All() []Workload {
 		TCPStream{}, UDPStream{}, TCPBulk(), UDPBulk(),
 		TCPLat(), UDPLat(), TCPBW(), UDPBW(),
 		HTTPRate{}, HTTPMax{},
-		TCPRR(), TCPCRR(), UDPRR(),
+		TCPRR(), TCPCRR(), UDPRR(), NewTCPRRLoaded(),
 		HTTPGet(), HTTPSGet(), HTTP3Get(), FTPGet(), ScpCopy(),
 	}
 }

@@ -22,6 +22,9 @@ func sliceables(program string) map[string]Sliceable {
 		w.Program = program
 		all[w.name()] = w
 	}
+	loaded := NewTCPRRLoaded()
+	loaded.Program = program
+	all[loaded.name] = loaded
 	return all
 }
 
@@ -31,6 +34,9 @@ func slicedSession(t *testing.T, w Sliceable, given map[string]any) *Session {
 	s.Begin, s.End = nil, nil
 	all := map[string]any{"port": freePort(t)}
 	info := w.(Workload).Info()
+	if info.Name == "tcp_rr_loaded" {
+		all["flow_port"] = freePort(t)
+	}
 	if info.Name == "http_rate" {
 		all["server"], all["rate"] = "cnibench", 1000
 	}
