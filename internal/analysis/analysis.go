@@ -66,6 +66,7 @@ type Mark struct {
 	Contender, Step string
 	Round           int
 	Dropped         string // code of the first reason why it does not count; "" for a valid sample
+	Partly          string // code of why a valid sample counts without its latency; "" if it counts whole
 }
 
 // RunInfo says which run this is.

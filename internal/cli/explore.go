@@ -24,11 +24,13 @@ func newExploreCmd() *cobra.Command {
 	var listen string
 	c := &cobra.Command{
 		Use:   "explore DIR...",
-		Short: "Show runs as a local web page, live while one goes on",
+		Short: "Show runs as a local web page, live while one goes on; two in the same charts",
 		Long: `Serves the page of ` + "`report --format html`" + ` for one or several runs, or for the runs of a folder, on this machine's loopback
 address, until Ctrl-C. It changes nothing and can be asked from this machine only, by every user
-of it. While a run goes on the page follows it.`,
+of it. While a run goes on the page follows it. Two runs are drawn in the same charts, each
+contender as "canal · A" and "canal · B"; each run has its own page, too.`,
 		Example: `  cnibench explore cnibench-run-20260102-030405
+  cnibench explore before after
   cnibench explore cnibench-run-* --listen 127.0.0.1:8080`,
 		Args: runDirs(1, 0),
 		RunE: func(c *cobra.Command, dirs []string) error {

@@ -130,6 +130,11 @@ func marks(samples []result.Sample) []analysis.Mark {
 			if len(s.Reasons) > 0 {
 				mark.Dropped = s.Reasons[0].Code
 			}
+		} else if len(s.DroppedClocks) > 0 {
+			mark.Partly = "latency_left_out"
+			if why := s.DroppedClocks[0].Reasons; len(why) > 0 {
+				mark.Partly = why[0].Code
+			}
 		}
 		list = append(list, mark)
 	}

@@ -116,10 +116,10 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// pages are the samples and two that only pages can show.
+// pages are the samples and three that only pages can show.
 func pages() map[string]*analysis.Report {
 	all := maps.Clone(samples)
-	all["full"], all["large"] = full(), large()
+	all["full"], all["large"], all["loaded"] = full(), large(), loaded()
 	return all
 }
 
@@ -145,12 +145,19 @@ func TestPlaywright(t *testing.T) {
 	}
 	for name, r := range map[string]*analysis.Report{"live-1": ladder(), "live-2": sample(6)} {
 		var page bytes.Buffer
-		if err := WritePage(&page, r, Page{Live: `"0"`, Place: "1 of 2", Up: "/"}); err != nil {
+		if err := WritePage(&page, r, Page{Live: `"0"`, Place: "run 1 of 2", Links: []Link{{"/", "all runs"}}}); err != nil {
 			t.Fatal(err)
 		}
 		save(name, page.String())
 	}
-	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", "test/page.test.mjs", "test/looks.test.mjs")
+	for name, r := range map[string]func() *analysis.Report{"both": full} {
+		var page bytes.Buffer
+		if err := WriteOverlay(&page, Run{"runs/monday", r()}, Run{"runs/tuesday", later(r())}, Page{}); err != nil {
+			t.Fatal(err)
+		}
+		save(name, page.String())
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", "test/axes.test.mjs", "test/page.test.mjs", "test/looks.test.mjs")
 	cmd.Dir = ui
 	cmd.Env = append(os.Environ(), "CNIBENCH_PAGES="+dir, "CHROMIUM="+b.program)
 	out, err := cmd.CombinedOutput()

@@ -17,7 +17,7 @@ import (
 // ui/src/model.ts has the same shape; the script only draws.
 type chart struct {
 	ID     string   `json:"id"`
-	Kind   string   `json:"kind"` // bars, curves, forest, load, scatter, slopes, stacks
+	Kind   string   `json:"kind"` // bars, curves, forest, load, pairs, scatter, slopes, stacks
 	X      *axis    `json:"x,omitempty"`
 	Y      *axis    `json:"y,omitempty"`
 	Rows   []bar    `json:"rows,omitempty"`
@@ -25,7 +25,9 @@ type chart struct {
 	Points []point  `json:"points,omitempty"`
 	Parts  []string `json:"parts,omitempty"` // names of the parts of every stack, from below
 	Stacks []stack  `json:"stacks,omitempty"`
-	Reach  float64  `json:"reach,omitempty"` // end of the axis, so that neighbouring charts have the same scale
+	Pairs  []pair   `json:"pairs,omitempty"`
+	Reach  float64  `json:"reach,omitempty"`  // end of the axis, so that neighbouring charts have the same scale
+	Steady float64  `json:"steady,omitempty"` // of curves: the percentile beyond which rounds differ too much to compare contenders; 0: none does
 
 	View    string     `json:"-"` // the part of the page that shows the chart
 	Places  places     `json:"-"`
@@ -87,6 +89,12 @@ type stack struct {
 	Values []*short `json:"values"`
 }
 
+// pair is a contender's figure at every part, in the order of chart.Parts; nil where it has none.
+type pair struct {
+	C       int       `json:"c"`
+	Figures []*figure `json:"figures"`
+}
+
 // short is a figure that is only drawn, and written with seven digits, which is more than a
 // screen can show. NaN is written as null.
 type short float64
@@ -109,8 +117,10 @@ func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 		}
 	}
 	for _, s := range v.Steps {
-		if c, ok := g.Has(s.ID, result.Goodput); ok {
-			show(viewThroughput, barChart(g, c, colors))
+		for _, metric := range []string{result.Goodput, result.LoadGoodput} {
+			if c, ok := g.Has(s.ID, metric); ok {
+				show(viewThroughput, barChart(g, c, colors))
+			}
 		}
 	}
 	scales := v.Scales()
@@ -118,13 +128,19 @@ func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 	for i, l := range scales {
 		show(viewLatency, v.scaleCharts(g, l, i == first, colors)...)
 	}
-	families := v.families(g)
+	show(viewLatency, v.loadedCharts(g, colors)...)
+	families := v.families(g, result.RateParam, result.Rate)
 	for _, f := range families {
 		show(viewLatency, v.loadCharts(g, f, colors)...)
 	}
 	for _, s := range v.Steps {
 		if curves := v.curves(g, s.ID); len(curves) > 0 {
-			show(viewLatency, curveChart(s.ID, curves, colors))
+			c := curveChart(s.ID, curves, colors)
+			if steady := g.Steady(s.ID, curves[0].Clock); steady < 100 {
+				c.Steady = max(steady, leastPercentile)
+				c.Caption += greyText(c.Steady, "this run")
+			}
+			show(viewLatency, c)
 		} else if c, ok := latencyBars(g, s.ID); ok {
 			show(viewLatency, barChart(g, c, colors))
 		}
@@ -163,6 +179,18 @@ func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 	}
 	oneScale(out)
 	return out
+}
+
+// leastPercentile is where the axis of curves begins.
+const leastPercentile = 0.001
+
+// greyText says what is grey in a chart of curves, beyond that percentile.
+func greyText(steady float64, of string) string {
+	where := "beyond p" + layout.Exact(steady)
+	if steady <= leastPercentile {
+		where = "everywhere"
+	}
+	return " Grey: " + where + " the rounds of " + of + " differ too much to compare contenders."
 }
 
 // latencyBars returns the column that is shown if a step has no curves.

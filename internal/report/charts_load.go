@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// family is a list of steps that differ only in their rate, in the order of the plan.
+// family is a list of steps that differ only in one parameter, in the order of the plan.
 type family []result.Step
 
 // name returns the common begin of the steps' ids.
@@ -40,19 +40,19 @@ func (f family) ids() []string {
 	return ids
 }
 
-// families returns the steps that were measured at several rates.
-func (v *sheet) families(g *layout.Group) []family {
+// families returns the steps with a figure of the metric that differ only in the parameter.
+func (v *sheet) families(g *layout.Group, param, metric string) []family {
 	byKind := map[string]int{}
 	var all []family
 	for _, s := range v.Steps {
 		params := maps.Clone(s.Params)
-		if _, has := params["rate"]; !has {
+		if _, has := params[param]; !has {
 			continue
 		}
-		if _, ok := g.Has(s.ID, result.Rate); !ok {
+		if _, ok := g.Has(s.ID, metric); !ok {
 			continue
 		}
-		delete(params, "rate")
+		delete(params, param)
 		rest, err := json.Marshal(params) // keys in order
 		if err != nil {
 			continue

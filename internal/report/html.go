@@ -58,8 +58,8 @@ type Page struct {
 	// Live is the ETag with which the page is served. The page polls its own address
 	// for a new ETag. "" is a page that is not served.
 	Live  string
-	Place string // "2 of 3" if several runs are served
-	Up    string // address of the list of runs, or ""
+	Place string // "run 2 of 3" if several runs are served
+	Links []Link // to other pages
 	// TraceBudget is the most bytes of second-by-second data; 0 is 2 MiB.
 	TraceBudget int
 }
@@ -71,6 +71,8 @@ type sheet struct{ *layout.View }
 type page struct {
 	*sheet
 	Page
+	Title    string
+	Runs     []shownRun
 	Views    []link
 	Sections []section
 	Findings []analysis.Finding
@@ -95,6 +97,9 @@ type page struct {
 }
 
 type link struct{ ID, Name string }
+
+// Link leads to another page.
+type Link struct{ Address, Name string }
 
 // section is one group on the page.
 type section struct {
@@ -137,6 +142,14 @@ type htmlCell struct {
 
 type setting struct{ Key, Value string }
 
+// shownRun is a line about a run that the page shows.
+type shownRun struct {
+	Name string // of one of several, else ""
+	*analysis.Report
+	Machine string // its CPU and kernel
+	Noted   string // its findings in a few words
+}
+
 func writeHTML(w io.Writer, r *analysis.Report, opt Options) error {
 	return writePage(w, r, Page{})
 }
@@ -149,10 +162,13 @@ func WritePage(w io.Writer, r *analysis.Report, at Page) error {
 	return nil
 }
 
-func writePage(w io.Writer, r *analysis.Report, at Page) error {
+func writePage(w io.Writer, r *analysis.Report, at Page) error { return newPage(r, at).write(w) }
+
+// newPage returns the page of a run, whose data are not yet packed.
+func newPage(r *analysis.Report, at Page) *page {
 	v := &sheet{layout.New(r)}
-	p := page{
-		sheet: v, Page: at, Findings: layout.BySeverity(r.Findings), Legend: v.Legend(), Answer: v.Answer(), Advice: v.AdviceLines(), Unables: v.Unables(),
+	p := &page{
+		sheet: v, Page: at, Title: v.Title(), Findings: layout.BySeverity(r.Findings), Legend: v.Legend(), Answer: v.Answer(), Advice: v.AdviceLines(), Unables: v.Unables(),
 		Repeat: repeat(r), Choice: v.choice(), Data: v.pageData(),
 		Style:  template.CSS(pageStyle), //nolint:gosec // our own file
 		Loader: template.JS(pageLoader), //nolint:gosec // our own file
@@ -175,7 +191,12 @@ func writePage(w io.Writer, r *analysis.Report, at Page) error {
 	p.Agreed, p.AgreementCharts = layout.Agreements(r), v.agreementCharts()
 	p.Data.Charts = append(p.Data.Charts, p.AgreementCharts...)
 	p.Traces = v.traces(cmp.Or(at.TraceBudget, traceBudget))
+	p.Runs = []shownRun{{Report: r, Machine: machine(r.Run.Environment), Noted: p.Count()}}
 	p.Views = p.links()
+	return p
+}
+
+func (p *page) write(w io.Writer) error {
 	var err error
 	if p.Script, err = packedScript(); err != nil {
 		return err

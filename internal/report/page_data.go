@@ -29,6 +29,10 @@ type pageData struct {
 	Metrics    []string    `json:"metrics"`
 	Results    []resultRow `json:"results"`
 	Decision   *decision   `json:"decision,omitempty"`
+	// Of two runs over each other: whether a contender is of the second, and the place of the
+	// same contender of the first, or else its own.
+	Second []bool `json:"second,omitempty"`
+	Same   []int  `json:"same,omitempty"`
 }
 
 // resultRow is one result in words, written as an array.
@@ -149,11 +153,11 @@ func attribute(names []string, id string) string {
 	return ""
 }
 
-// Machine says in a few words where the run was made: its CPU and kernel.
-func (p page) Machine() string {
+// machine says in a few words where a run was made: its CPU and kernel.
+func machine(env result.Environment) string {
 	var parts []string
 	for _, key := range []string{"cpu.model", "kernel.release"} {
-		switch value := p.Run.Environment[key]; {
+		switch value := env[key]; {
 		case value == "":
 		case key == "kernel.release" && len(strings.Fields(value)) > 1:
 			parts = append(parts, "several kernels") // Method lists them

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -20,8 +22,8 @@ import (
 type standings struct {
 	Columns   []htmlColumn
 	Rows      []standingRow
-	AllUnsure bool // so that Unsure tells no figure from another
-	Gaps      bool // some cell has no figure
+	AllUnsure bool     // so that Unsure tells no figure from another
+	Gaps      []string // why cells have no figure, the most frequent reason first
 }
 
 type standingRow struct {
@@ -33,7 +35,7 @@ type standingRow struct {
 type standingCell struct {
 	Place   int // of its step
 	Percent string
-	Full    string // ratio and interval in words
+	Full    string // ratio and interval in words, or why there is none
 	Sort    string // the ratio as a number
 	Shade   int    // 0 to 6, of how good it is; -1 for none
 	Unsure  bool   // the interval contains 1, or there is no interval
@@ -50,6 +52,7 @@ func (v *sheet) standings(g *layout.Group) *standings {
 		}
 	}
 	colors, some := v.colors(), false
+	gaps := map[string]int{}
 	for _, one := range g.Contenders {
 		if one.Baseline {
 			continue
@@ -70,7 +73,8 @@ func (v *sheet) standings(g *layout.Group) *standings {
 				cell.Unsure = ci == nil || ci[0] <= 1 && ci[1] >= 1
 				m.AllUnsure = m.AllUnsure && ci == nil
 			} else {
-				m.Gaps = true
+				cell.Full = v.gap(g, one, c.Column)
+				gaps[cell.Full]++
 			}
 			row.Cells = append(row.Cells, cell)
 		}
@@ -79,13 +83,35 @@ func (v *sheet) standings(g *layout.Group) *standings {
 	if !some {
 		return nil
 	}
+	m.Gaps = slices.SortedFunc(maps.Keys(gaps), func(a, b string) int { return cmp.Or(gaps[b]-gaps[a], strings.Compare(a, b)) })
 	return m
 }
 
-// validity says how many of each contender's samples were valid in each round.
+// gap says why a contender has no ratio in the column: the finding that left its samples out,
+// or what is missing.
+func (v *sheet) gap(g *layout.Group, one layout.Contender, c layout.Column) string {
+	here := analysis.FindingPlace{Contender: one.ID, Step: c.Step}
+	for i := range v.Findings {
+		if f := &v.Findings[i]; f.Excluded && slices.Contains(f.Places, here) {
+			return cmp.Or(lowerFirst(f.Title), f.Code)
+		}
+	}
+	switch f := g.Figure(one.ID, c); {
+	case f == nil:
+		return g.Absent(one, c)
+	case !f.Ranked:
+		return "not ranked"
+	case g.Figure(v.Baseline, c) == nil:
+		return v.Baseline + " has no figure"
+	}
+	return "too few rounds beside " + v.Baseline + "'s"
+}
+
+// validity says which samples count in each round, of the contenders that lack some.
 type validity struct {
 	Rounds []int
 	Rows   []validityRow
+	Whole  int // contenders whose samples all count
 }
 
 type validityRow struct {
@@ -95,28 +121,33 @@ type validityRow struct {
 }
 
 type validityCell struct {
-	Text  string // "7 of 8"
+	Text  string // "7 of 8", "latency left out"; "" if all count
 	State string // all, some, none; "" if nothing was measured
 	Why   string // the reasons' codes
 }
 
-// Validity returns the strip of all samples; nil if every sample is valid, because the strip
-// then says nothing.
+// Validity returns the strip of all samples; nil if every sample counts whole, because the
+// strip then says nothing.
 func (p page) Validity() *validity {
 	s := &validity{}
 	type spot struct {
 		contender string
 		round     int
 	}
-	valid, all, why := map[spot]int{}, map[spot]int{}, map[spot]string{}
+	valid, partly, all, why := map[spot]int{}, map[spot]int{}, map[spot]int{}, map[spot]string{}
 	var contenders []string
 	for _, m := range p.Marks {
 		at := spot{m.Contender, m.Round}
 		all[at]++
-		if m.Dropped == "" {
-			valid[at]++
-		} else {
+		switch {
+		case m.Dropped != "":
 			why[at] = m.Dropped
+		case m.Partly != "":
+			valid[at]++
+			partly[at]++
+			why[at] = cmp.Or(why[at], m.Partly)
+		default:
+			valid[at]++
 		}
 		if !slices.Contains(contenders, m.Contender) {
 			contenders = append(contenders, m.Contender)
@@ -135,19 +166,24 @@ func (p page) Validity() *validity {
 		for _, round := range s.Rounds {
 			at := spot{c, round}
 			cell := validityCell{Why: why[at]}
-			if all[at] > 0 {
-				cell.Text = fmt.Sprintf("%d of %d", valid[at], all[at])
-				cell.State = "some"
-				switch valid[at] {
-				case all[at]:
-					cell.State = "all"
-				case 0:
-					cell.State = "none"
-				}
+			switch n := all[at]; {
+			case n == 0:
+			case valid[at] == n && partly[at] == 0:
+				cell.State = "all"
+			case valid[at] == n:
+				cell.State, cell.Text = "some", "latency left out"
+			case valid[at] == 0:
+				cell.State, cell.Text = "none", fmt.Sprintf("0 of %d", n)
+			default:
+				cell.State, cell.Text = "some", fmt.Sprintf("%d of %d", valid[at], n)
 			}
 			row.Cells = append(row.Cells, cell)
 		}
-		s.Rows = append(s.Rows, row)
+		if slices.ContainsFunc(row.Cells, func(c validityCell) bool { return c.Text != "" }) {
+			s.Rows = append(s.Rows, row)
+		} else {
+			s.Whole++
+		}
 	}
 	return s
 }

@@ -199,3 +199,23 @@ func large() *analysis.Report {
 	}
 	return r
 }
+
+// loaded is a run of round trips beside a bulk flow and without one.
+func loaded() *analysis.Report {
+	r := sample(6)
+	r.Results, r.Steps, r.Curves = nil, nil, nil
+	names := make([]string, len(r.Contenders))
+	var idle, under, goodput []float64
+	for i, c := range r.Contenders {
+		names[i] = c.ID
+		idle, under, goodput = append(idle, 40e-6+4e-6*float64(i)), append(under, 0.4e-3+0.15e-3*float64(i)), append(goodput, 20e9-1e9*float64(i))
+	}
+	none := make([]int, len(names))
+	for flows, id := range []string{"rr-idle", "rr-loaded"} {
+		r.Steps = append([]result.Step{{ID: id, Workload: "tcp_rr_loaded", Path: "pod", Params: map[string]any{"rate": 997.0, "flows": float64(flows)}}}, r.Steps...)
+		add(r, id, "pod", "network_time_p50", 6, names, [][]float64{idle, under}[flows], none)
+		add(r, id, "pod", "rate", 6, names, slices.Repeat([]float64{997}, len(names)), none)
+	}
+	add(r, "rr-loaded", "pod", "load_goodput", 6, names, goodput, none)
+	return r
+}

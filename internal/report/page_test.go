@@ -153,7 +153,7 @@ func TestFamilies(t *testing.T) {
 	}
 	v := &sheet{layout.New(r)}
 	got := map[string][]string{}
-	for _, f := range v.families(&v.Groups[0]) {
+	for _, f := range v.families(&v.Groups[0], "rate", "rate") {
 		got[f.name()] = f.ids()
 	}
 	if diff := cmp.Diff(map[string][]string{"http-350": {"http-350-10k", "http-350-20k"}}, got); diff != "" {

@@ -119,7 +119,7 @@ func (v *sheet) traces(budget int) traces {
 		size, kept = size+len(all[i]), kept+1
 		out.List = append(out.List, all[i])
 	}
-	out.Note = fmt.Sprintf("This file holds %d of %s, to keep its size down: of each contender and step the round in the middle of its figures. `cnibench explore` shows more.",
+	out.Note = fmt.Sprintf("This file holds %d of %s, to keep its size down: of each contender and step the round in the middle of its figures. The command cnibench explore shows more.",
 		kept, unit.Plural(len(all), "recording"))
 	return out
 }

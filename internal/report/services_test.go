@@ -70,7 +70,7 @@ func TestScales(t *testing.T) {
 	if charts := v.scaleCharts(&v.Groups[0], all[0], true, v.colors()); len(charts) != 2 || len(charts[0].Series) != 2 || len(charts[0].Series[0].Points) != 2 {
 		t.Errorf("%+v", charts)
 	}
-	if f := v.families(&v.Groups[0]); len(f) != 0 {
+	if f := v.families(&v.Groups[0], "rate", "rate"); len(f) != 0 {
 		t.Errorf("numbers of Services are no rates: %+v", f)
 	}
 }

@@ -1,7 +1,7 @@
 import { largest, valueAxis, whisker } from "./axes";
 import { words } from "./format";
 import type { Bars, Data, Stacks } from "./model";
-import { cipherDecal, hueOf, lifted, modeColor, type Theme, tooltip } from "./theme";
+import { cipherDecal, hueOf, lifted, modeColor, strength, type Theme, tooltip } from "./theme";
 
 export function bars(chart: Bars, data: Data, t: Theme, width: number): [number, object] {
   const rows = chart.rows.map((r) => ({ ...r, name: data.contenders[r.c] }));
@@ -40,7 +40,7 @@ export function bars(chart: Bars, data: Data, t: Theme, width: number): [number,
         type: "bar",
         barWidth: 13,
         ...lifted,
-        data: rows.map((r) => ({ name: r.name, value: r.value, itemStyle: { color: hueOf(t, data, r.c), opacity: 0.7, decal: cipherDecal(data, r.c, t) } })),
+        data: rows.map((r) => ({ name: r.name, value: r.value, itemStyle: { color: hueOf(t, data, r.c), opacity: strength(data, r.c), decal: cipherDecal(data, r.c, t) } })),
       },
       // An empty series makes the right-hand axis show.
       { type: "bar", yAxisIndex: 1, data: [], silent: true },

@@ -7,6 +7,7 @@ import { curves, load } from "./lines";
 import type { Chart, Data } from "./model";
 import { forest } from "./forest";
 import { walkable } from "./keys";
+import { pairs } from "./pairs";
 import { scatter } from "./scatter";
 import { slopes } from "./slopes";
 import { type State, shows } from "./state";
@@ -28,6 +29,8 @@ export function visible(chart: Chart, state: State): Chart {
     case "load":
     case "slopes":
       return { ...chart, series: chart.series.filter(keep) };
+    case "pairs":
+      return { ...chart, pairs: chart.pairs.filter(keep) };
     case "scatter":
       return { ...chart, points: chart.points.filter(keep) };
     case "stacks":
@@ -47,6 +50,8 @@ function option(chart: Chart, data: Data, t: Theme, width: number): [number, obj
       return slopes(chart, data, t, width);
     case "load":
       return load(chart, data, t, width);
+    case "pairs":
+      return pairs(chart, data, t, width);
     case "scatter":
       return scatter(chart, data, t, width);
     case "stacks":

@@ -95,6 +95,8 @@ export function chartRows(chart: Chart, data: Data): Cell[][] {
       return [["series", "percentile", `${chart.y.label} (${chart.y.unit})`], ...chart.series.flatMap((s) => s.points.map((p) => [of(s), ...p]))];
     case "load":
       return [["contender", `${chart.x.label} (${chart.x.unit})`, `${chart.y.label} (${chart.y.unit})`], ...chart.series.flatMap((s) => s.points.map((p) => [of(s), ...p]))];
+    case "pairs":
+      return [["contender", "load", `${chart.x.label} (${chart.x.unit})`, "low", "high"], ...chart.pairs.flatMap((p) => p.figures.flatMap((f, k) => (f ? [[of(p), chart.parts[k], f.value, f.low, f.high]] : [])))];
     case "scatter": {
       const [x, y] = [`${chart.x.label} (${chart.x.unit})`, `${chart.y.label} (${chart.y.unit})`];
       return [

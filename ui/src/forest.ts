@@ -15,7 +15,7 @@ export function forest(chart: Forest, data: Data, t: Theme, width: number): [num
   const x = logAxis(t, [1, ...values, ...ends], chart.x);
   const bands = rows.flatMap((r, i) => {
     const group = r.mark.slice(0, 1);
-    const shaded = group !== "" && (group.charCodeAt(0) - 97) % 2 === 0;
+    const shaded = !data.second && group !== "" && (group.charCodeAt(0) - 97) % 2 === 0;
     return shaded ? [[{ yAxis: i - 0.5 }, { yAxis: i + 0.5 }]] : [];
   });
   const option = {

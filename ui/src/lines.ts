@@ -25,7 +25,8 @@ export function curves(chart: Curves, data: Data, t: Theme, width: number): [num
     axisLabel: { ...axis.axisLabel, customValues: ticks, formatter: nines },
   };
   const text = (p: [number, number]) => `p${Number(p[0].toPrecision(6))}: ${words(p[1], chart.y.unit)}`;
-  return lines(chart.series, (p) => [place(p[0]), p[1]], text, xAxis, chart.y, data, t, width);
+  const grey = chart.steady ? [[{ xAxis: place(chart.steady) }, { xAxis: last }]] : [];
+  return lines(chart.series, (p) => [place(p[0]), p[1]], text, xAxis, chart.y, data, t, width, grey);
 }
 
 // load is a latency against the rate that was achieved.
@@ -48,16 +49,21 @@ export function load(chart: Load, data: Data, t: Theme, width: number): [number,
   return lines(chart.series, (p) => p, text, xAxis, chart.y, data, t, width);
 }
 
+// shaded greys a part of the plot behind its lines.
+function shaded(t: Theme, areas: object[]): object {
+  return areas.length > 0 ? { markArea: { silent: true, itemStyle: { color: t.muted, opacity: 0.13 }, data: areas } } : {};
+}
+
 // More lines than this are a panel for each.
 const crowded = 12;
 
 function lines(
   series: Series[], at: (p: [number, number]) => [number, number], text: (p: [number, number]) => string,
-  xAxis: object, y: Axis, data: Data, t: Theme, width: number,
+  xAxis: object, y: Axis, data: Data, t: Theme, width: number, grey: object[] = [],
 ): [number, object] {
   const yAxis = logAxis(t, series.flatMap((s) => s.points.map((p) => p[1])), y);
   if (series.length > crowded) {
-    const [height, drawn] = panels(series, at, xAxis, yAxis, data, t, width);
+    const [height, drawn] = panels(series, at, xAxis, yAxis, data, t, width, shaded(t, grey));
     const of = new Map(series.map((s) => [nameOf(data, s), s]));
     return [height, { ...drawn, tooltip: { trigger: "item", ...tooltip(t, (p) => [p.seriesName, text(of.get(p.seriesName)!.points[p.dataIndex])]) } }];
   }
@@ -86,6 +92,7 @@ function lines(
       z: s.c === 0 ? 3 : 2,
       emphasis: { focus: "series", lineStyle: { width: 3 } },
       data: s.points.map(at),
+      ...(i === 0 ? shaded(t, grey) : {}),
     })),
   };
   return [Math.max(300, Math.min(420, width * 0.6)) + 22 * legendRows, option];

@@ -5,7 +5,7 @@ import { hide, setUp, show } from "./filter";
 import { follow } from "./live";
 import type { Chart, Data, Traces } from "./model";
 import { setUpCards } from "./cards";
-import { setUpResults } from "./results";
+import { openFirst, setUpResults } from "./results";
 import { setUpSorting } from "./sort";
 import { format, parse, type State } from "./state";
 import { showTraces } from "./traces";
@@ -62,6 +62,7 @@ function refresh(): void {
   }
   hide(state);
   show(state);
+  if (current.id === "results") openFirst();
   redraw();
 }
 

@@ -15,9 +15,13 @@ export interface Data {
   metrics: string[];
   results: ResultRow[];
   decision?: Decision;
+  // Of two runs over each other: whether a contender is of the second, and the place of the
+  // same contender of the first, or else its own.
+  second?: boolean[];
+  same?: number[];
 }
 
-export type Chart = Bars | Curves | Forest | Load | Scatter | Slopes | Stacks;
+export type Chart = Bars | Curves | Forest | Load | Pairs | Scatter | Slopes | Stacks;
 
 export interface Axis {
   label: string;
@@ -52,6 +56,7 @@ export interface Curves {
   id: string;
   kind: "curves";
   y: Axis;
+  steady?: number; // the percentile beyond which the rounds differ too much to compare
   series: Series[]; // points are percentile and seconds
 }
 
@@ -79,6 +84,15 @@ export interface Load {
   x: Axis;
   y: Axis;
   series: Series[];
+}
+
+// A figure of each contender at every part; null where it has none.
+export interface Pairs {
+  id: string;
+  kind: "pairs";
+  x: Axis;
+  parts: string[];
+  pairs: (Of & { name?: string; figures: (Figure | null)[] })[];
 }
 
 export interface Scatter {

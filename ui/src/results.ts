@@ -16,14 +16,26 @@ export function setUpResults(data: Data, filled: () => void): void {
     const group_ = data.groups.length > 1 ? ` · ${data.groups[group]}` : "";
     const one = make("details", { "data-g": String(group), "data-s": String(step) });
     one.append(make("summary", {}, make("b", {}, data.steps[step]), group_));
-    one.addEventListener("toggle", () => {
-      if (!one.open || one.querySelector("table")) return;
+    fillers.set(one, () => {
+      fillers.delete(one);
       one.append(table(rows, data, place.dataset.baseline ?? "the baseline"));
       filled();
     });
+    one.addEventListener("toggle", () => one.open && fillers.get(one)?.());
     return one;
   });
   place.replaceChildren(...details);
+}
+
+// fillers make the table of a step that was not yet opened.
+const fillers = new Map<HTMLDetailsElement, () => void>();
+
+// openFirst opens the first step that the filter shows, where none is open.
+export function openFirst(): void {
+  const shown = [...document.querySelectorAll<HTMLDetailsElement>("#every > details")].filter((d) => !d.hidden);
+  if (shown.length === 0 || shown.some((d) => d.open)) return;
+  shown[0].open = true;
+  fillers.get(shown[0])?.();
 }
 
 function table(rows: ResultRow[], data: Data, baseline: string): HTMLElement {

@@ -64,7 +64,7 @@ export function scatter(chart: Scatter, data: Data, t: Theme, width: number): [n
         symbol: "none",
         z: 3,
         lineStyle: { color: t.accent, width: 1.5, type: [6, 4] },
-        data: points.filter((p) => p.frontier).map((p) => [p.x.value, p.y.value]).sort((a, b) => a[0] - b[0]),
+        data: (data.second ? [] : points).filter((p) => p.frontier).map((p) => [p.x.value, p.y.value]).sort((a, b) => a[0] - b[0]),
       },
       {
         type: "scatter",

@@ -40,12 +40,28 @@ export function modeColor(t: Theme, mode: string): string {
 
 // Lines and shapes tell encryption, which hues do not.
 export function dash(data: Data, c: number): "solid" | number[] {
+  if (data.second) return data.second[c] ? [4, 4] : "solid";
   if (c === 0) return [6, 3];
   return data.ciphers[c] === 1 ? [2, 2] : data.ciphers[c] === 2 ? [8, 3, 2, 3] : "solid";
 }
 
 export function shapeOf(data: Data, c: number): string {
-  return ["circle", "triangle", "diamond"][data.ciphers[c] ?? 0] ?? "circle";
+  const shape = ["circle", "triangle", "diamond"][data.ciphers[c] ?? 0] ?? "circle";
+  return data.second?.[c] ? hollow(shape) : shape;
+}
+
+export function hollow(shape: string): string {
+  return shape.startsWith("empty") ? shape : `empty${shape[0].toUpperCase()}${shape.slice(1)}`;
+}
+
+// strength is the opacity of a bar: less for the second of two runs.
+export function strength(data: Data, c: number): number {
+  return data.second?.[c] ? 0.3 : 0.7;
+}
+
+// homeOf is the contender that a line belongs to: of two runs, the one of the first.
+export function homeOf(data: Data, c: number): number {
+  return data.same?.[c] ?? c;
 }
 
 // symbolOf tells the contenders of one family apart on lines, which share its hue.

@@ -50,8 +50,8 @@ function faults(view) {
   return list;
 }
 
-for (const name of ["quick", "large"]) {
-  // Colours are the same in both. The dense run takes a minute a look: its narrow one, unless people want pictures.
+for (const name of ["quick", "large", "loaded", "both"]) {
+  // Colours are the same in all. The dense run takes a minute a look: its narrow one, unless people want pictures.
   const looks = [[420, "dark"], ...(name === "quick" || pictures ? [[1300, "light"], [1300, "dark"], [420, "light"]] : [])];
   for (const [width, colorScheme] of looks) {
     test(`${name}, ${width} px, ${colorScheme}: every view can be read`, async () => {

@@ -205,8 +205,11 @@ describe("a full report", () => {
 
   test("fills the table of every result", async (t) => {
     const page = await open(t, "full", { hash: "#results?c=canal" });
-    await page.locator("#every summary", { hasText: "dts" }).click();
     const rows = page.locator("#every tr[data-c]:visible");
+    await rows.first().waitFor(); // the first step is open
+    assert.ok((await rows.allTextContents()).every((row) => row.startsWith("canal")));
+    for (const opened of await page.locator("#every details[open] summary").all()) await opened.click();
+    await page.locator("#every summary", { hasText: "dts" }).click();
     await rows.first().waitFor();
     assert.ok((await rows.count()) > 3);
     assert.ok((await rows.allTextContents()).every((row) => row.startsWith("canal")));
@@ -359,7 +362,7 @@ describe("a full report", () => {
 });
 
 const axe = await readFile(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
-for (const name of ["full", "quick"]) {
+for (const name of ["full", "quick", "loaded", "both"]) {
   for (const colorScheme of ["light", "dark"]) {
     test(`${name}, ${colorScheme}: axe finds nothing serious`, async (t) => {
       const page = await open(t, name, { colorScheme });
@@ -387,6 +390,35 @@ test("the overview opens with the answer and a matrix that sorts", async (t) => 
   await page.locator("table.heat thead th").first().focus();
   await page.keyboard.press("Enter");
   assert.deepEqual(await names(), [...before].sort((a, b) => a.localeCompare(b)));
+});
+
+test("two runs share their charts and legends", async (t) => {
+  const page = await open(t, "both");
+  for (const view of await page.locator("section.view").evaluateAll((list) => list.map((s) => s.id))) {
+    await page.evaluate((v) => { location.hash = v; }, view);
+    await drawn(page, view);
+  }
+  await page.evaluate(() => { location.hash = "throughput"; });
+  const goodput = page.locator("#throughput svg").first();
+  await goodput.waitFor();
+  const texts = await goodput.locator("text").allTextContents();
+  assert.equal(texts.indexOf("host · B"), texts.indexOf("host · A") + 1, texts.join("; "));
+  await page.evaluate(() => { location.hash = "latency?c=host%20%C2%B7%20A&c=host%20%C2%B7%20B"; });
+  const curves = page.locator("#latency figure:visible", { hasText: "by percentile" }).first();
+  await curves.locator(".chart").evaluate((c) => c.scrollIntoView({ block: "center" }));
+  await curves.locator("svg").waitFor();
+  const legend = (await curves.locator("svg text").allTextContents()).filter((w) => w.startsWith("host"));
+  assert.deepEqual(legend, ["host · A", "host · B"]);
+  assert.ok((await curves.locator("svg path[stroke-dasharray]").count()) > 0, "B is not dashed");
+});
+
+test("a run under load draws idle and loaded round trips", async (t) => {
+  const page = await open(t, "loaded", { hash: "#latency" });
+  const figure = page.locator("#latency figure.pairs");
+  await figure.locator("svg").waitFor();
+  const texts = await figure.locator("svg text").allTextContents();
+  for (const want of ["idle", "1 bulk flow", "host", "canal", "Network time p50, logarithmic"]) assert.ok(texts.includes(want), `${want} is not among ${texts}`);
+  assert.equal(await figure.locator("tbody tr").count(), 8);
 });
 
 test("an address opens its view at the top", async (t) => {

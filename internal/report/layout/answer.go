@@ -564,7 +564,8 @@ func (v *View) AdviceLines() []string {
 	lines := []string{"Best by " + Weighed(rec) + ": " + FirmnessText(rec) + "."}
 	for _, note := range rec.Notes {
 		if strings.Contains(note, "left out") {
-			lines = append(lines, strings.ToUpper(note[:1])+note[1:]+".")
+			metric, rest, _ := strings.Cut(note, " ")
+			lines = append(lines, MetricLabel(metric)+" "+rest+".")
 		}
 	}
 	if rec.Elsewhere != "" {

@@ -70,7 +70,7 @@ func OrList(words []string) string {
 var needWords = map[string]string{
 	"policy":          "policies on ingress",
 	"egress-policy":   "policies on egress",
-	"l7":              "policies on HTTP and DNS",
+	"l7":              "layer-7 policies",
 	"key-rotation":    "new keys while it runs",
 	"kube-proxy-free": "Services without kube-proxy",
 	"ipv6":            "IPv6",
@@ -129,7 +129,7 @@ func AdviceText(a *analysis.Advice) string {
 	case !a.Measured():
 		return "no figures of " + analysis.AndList(a.Chief) + " in this run; to measure them: cnibench run " + a.Run
 	case len(r.Ranked) == 0 && len(r.Others) == 0:
-		return FirmnessText(r) + "; to measure others: cnibench run " + a.Run
+		return FirmnessText(r) + "; add contenders that do: cnibench list contenders names them"
 	case len(r.Ignored) > 0:
 		return FirmnessText(r) + "; without " + analysis.AndList(r.Ignored) + ", of which the run has no figures"
 	}

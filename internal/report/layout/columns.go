@@ -43,6 +43,24 @@ func Headline(g *Group, steps []result.Step) []Column {
 // rounds, not the contenders.
 const maxTail = 0.30
 
+// Steady returns the highest percentile (0–100) of the clock at the step up to which the
+// figures of this run can be compared; 100 if all of them can.
+func (g *Group) Steady(step, clock string) float64 {
+	last := 0.0
+	for _, m := range result.Metrics() { // in the order of their percentiles
+		if m.Clock != clock || m.Percent == 0 {
+			continue
+		}
+		if c, ok := g.Has(step, m.Name); ok {
+			if !g.known(c) {
+				return last
+			}
+			last = m.Percent
+		}
+	}
+	return 100
+}
+
 // known says whether at least half of the contenders with an interval or a detectable
 // difference in the column have a half-width and a detectable difference of at most maxTail. It
 // is false without any, unless no other column has one, too: then none is known better.

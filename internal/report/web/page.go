@@ -27,10 +27,11 @@ const traceBudget = 64 << 20
 // patience is how long a reader may take over a page.
 const patience = time.Minute
 
-// page is one run's, as it was made last.
+// page is one run's, or that of two runs over each other, as it was made last.
 type page struct {
-	run   Run
-	place string // "2 of 3", "" for the only run
+	runs  []Run
+	place string        // "2 of 3", "" for the only run
+	links []report.Link // to other pages
 	now   func() time.Time
 	said  atomic.Value // the fault that was logged last: pages ask every two seconds
 
@@ -47,7 +48,7 @@ func (p *page) serve(w http.ResponseWriter, r *http.Request, log *slog.Logger) {
 	tag, body, err := p.latest(r.Method == http.MethodGet)
 	if err != nil {
 		if p.said.Swap(err.Error()) != err.Error() {
-			log.Warn("page", "run", p.run.Name, "err", err)
+			log.Warn("page", "run", p.runs[0].Name, "err", err)
 		}
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -88,11 +89,15 @@ func (p *page) current() (string, error) {
 	if p.tag != "" && p.now().Before(p.next) {
 		return p.tag, nil
 	}
-	version, err := p.run.Version()
-	if err != nil {
-		return "", err
+	versions := ""
+	for _, run := range p.runs {
+		version, err := run.Version()
+		if err != nil {
+			return "", err
+		}
+		versions += version + "\n"
 	}
-	return fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(version))), nil
+	return fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(versions))), nil
 }
 
 // make sets the page, or why there is none, and the rest after it.
@@ -104,17 +109,21 @@ func (p *page) make(tag string) {
 }
 
 func (p *page) render(tag string) ([]byte, error) {
-	rep, err := p.run.Load()
-	if err != nil {
-		return nil, err
+	var loaded []report.Run
+	for _, run := range p.runs {
+		rep, err := run.Load()
+		if err != nil {
+			return nil, err
+		}
+		loaded = append(loaded, report.Run{Dir: run.Name, Report: rep})
 	}
-	at := report.Page{Live: tag, TraceBudget: traceBudget}
-	if p.place != "" {
-		at.Place, at.Up = p.place, "/"
-	}
+	at := report.Page{Live: tag, TraceBudget: traceBudget, Place: p.place, Links: p.links}
 	var body bytes.Buffer
-	if err := report.WritePage(&body, rep, at); err != nil {
-		return nil, err
+	var err error
+	if len(loaded) == 2 {
+		err = report.WriteOverlay(&body, loaded[0], loaded[1], at)
+	} else {
+		err = report.WritePage(&body, loaded[0].Report, at)
 	}
-	return body.Bytes(), nil
+	return body.Bytes(), err
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/report"
 	words "github.com/cnibench/cnibench/internal/text"
 )
 
@@ -32,14 +33,14 @@ var runsSource string
 
 var runsTemplate = template.Must(template.New("runs").Funcs(template.FuncMap{"place": func(i int) int { return i + 1 }}).Parse(runsSource))
 
-// NewServer serves the runs: a list at /, and each at /runs/N/. It answers GET
-// and HEAD, and only who asks for this machine by a name of its own: another
+// NewServer serves the runs: each at /runs/N/, two over each other at /both/, and at / the only
+// run, the two, or a list of more. It answers GET and HEAD, and only who asks for this machine by a name of its own: another
 // site's name that was made to lead here gets nothing.
 func NewServer(runs []Run, log *slog.Logger) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		if len(runs) == 1 {
-			http.Redirect(w, r, "/runs/1/", http.StatusFound)
+		if len(runs) <= 2 {
+			http.Redirect(w, r, []string{"/runs/1/", "/both/"}[len(runs)-1], http.StatusFound)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -49,10 +50,15 @@ func NewServer(runs []Run, log *slog.Logger) *http.Server {
 	})
 	pages := make([]*page, len(runs))
 	for i, run := range runs {
-		pages[i] = &page{run: run, now: time.Now}
+		pages[i] = &page{runs: []Run{run}, now: time.Now}
 		if len(runs) > 1 {
-			pages[i].place = fmt.Sprintf("%d of %d", i+1, len(runs))
+			pages[i].place = fmt.Sprintf("run %d of %d", i+1, len(runs))
+			pages[i].links = []report.Link{{Address: "/", Name: []string{"all runs", "both runs"}[max(0, 3-len(runs))]}}
 		}
+	}
+	if len(runs) == 2 {
+		both := &page{runs: runs, now: time.Now, place: "two runs", links: []report.Link{{Address: "/runs/1/", Name: "A alone"}, {Address: "/runs/2/", Name: "B alone"}}}
+		mux.HandleFunc("GET /both/{$}", func(w http.ResponseWriter, r *http.Request) { both.serve(w, r, log) })
 	}
 	mux.HandleFunc("GET /runs/{n}/{$}", func(w http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(r.PathValue("n"))

@@ -79,9 +79,9 @@ func TestServes(t *testing.T) {
 		status             int
 		holds, lacks       string
 	}{
-		"the list":          {"GET", "/", "localhost:1", 200, `<a href="/runs/2/"><bdi>second</bdi></a>`, "<b>first"},
+		"two at once":       {"GET", "/both/", "localhost:1", 200, "A: b&gt;, B: second", "<b>first"},
 		"a run":             {"GET", "/runs/2/", "127.0.0.1:1", 200, "second at 1", "first at"},
-		"its place":         {"GET", "/runs/1/", "[::1]:1", 200, `run 1 of 2 · <a href="/">all runs</a>`, "<b>first"},
+		"its place":         {"GET", "/runs/1/", "[::1]:1", 200, `run 1 of 2 · <a href="/">both runs</a>`, "<b>first"},
 		"another run":       {"GET", "/runs/3/", "localhost", 404, "", "second"},
 		"no run":            {"GET", "/runs/x/", "localhost", 404, "", "second"},
 		"a file":            {"GET", "/runs/1/samples.jsonl", "localhost", 404, "", "second"},
@@ -108,6 +108,16 @@ func TestServes(t *testing.T) {
 			}
 		})
 	}
+	if r := ask(t, s, "GET", "/", "localhost"); r.StatusCode != 302 || r.Header.Get("Location") != "/both/" {
+		t.Errorf("the two runs are not shown at once: %d, %s", r.StatusCode, r.Header.Get("Location"))
+	}
+	three := NewServer([]Run{one.run("<b>first</b>"), two.run("second"), one.run("third")}, slog.New(slog.DiscardHandler))
+	if r := ask(t, three, "GET", "/", "localhost:1"); r.StatusCode != 200 || !strings.Contains(text(t, r), `<a href="/runs/2/"><bdi>second</bdi></a>`) {
+		t.Error("no list of three runs")
+	}
+	if r := ask(t, three, "GET", "/both/", "localhost"); r.StatusCode != 404 {
+		t.Errorf("three runs at once: %d", r.StatusCode)
+	}
 	single := NewServer([]Run{one.run("only")}, slog.New(slog.DiscardHandler))
 	if r := ask(t, single, "GET", "/", "localhost"); r.StatusCode != 302 || r.Header.Get("Location") != "/runs/1/" {
 		t.Errorf("the only run is not shown at once: %d, %s", r.StatusCode, r.Header.Get("Location"))
@@ -117,7 +127,7 @@ func TestServes(t *testing.T) {
 func TestFollows(t *testing.T) {
 	f := &fake{version: "1"}
 	now := time.Unix(0, 0)
-	p := &page{run: f.run("r"), now: func() time.Time { return now }}
+	p := &page{runs: []Run{f.run("r")}, now: func() time.Time { return now }}
 	get := func(method string, header ...string) *http.Response {
 		r := httptest.NewRequest(method, "/", nil)
 		for i := 0; i+1 < len(header); i += 2 {
@@ -191,7 +201,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 
 func TestWhoDoesNotReadBlocksNobody(t *testing.T) {
 	f := &fake{version: "1"}
-	p := &page{run: f.run("r"), now: time.Now}
+	p := &page{runs: []Run{f.run("r")}, now: time.Now}
 	log := slog.New(slog.DiscardHandler)
 	s := &stuck{ResponseWriter: httptest.NewRecorder(), writing: make(chan struct{}), free: make(chan struct{})}
 	var all sync.WaitGroup
