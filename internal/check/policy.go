@@ -66,7 +66,7 @@ func (policy) Info() Info {
 // pace says how long the check waits and how often it asks.
 type pace struct {
 	forbiddenTimeout time.Duration // for the answer of a probe that may be forbidden
-	allowedTimeout   time.Duration // for the answer of an allowed probe that had no forbiddenTimeout answer
+	allowedTimeout   time.Duration // for the answer of an allowed probe that did not answer within forbiddenTimeout
 	tries            int           // of every connection while a policy holds
 	settle           time.Duration // until new pods reach each other
 	most             time.Duration // until a policy has its effect, or is gone

@@ -10,7 +10,7 @@ import (
 // isNamedPort is whether the case of names for ports is carried out.
 func isNamedPort(list []networkPolicy) bool {
 	return len(list) == 1 && len(list[0].Spec.Ingress) == 1 && len(list[0].Spec.Ingress[0].Ports) == 2 &&
-		list[0].Spec.Ingress[0].Ports[0].Port.name == "cnib-web"
+		list[0].Spec.Ingress[0].Ports[0].Port.StrVal == "cnib-web"
 }
 
 // What fails always, now and then, and only within a short time, has verdicts of

@@ -117,7 +117,7 @@ func np(namespace, name, spec string) string {
 	return fmt.Sprintf("apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: %s, namespace: %s}\nspec: {%s}\n", name, namespace, spec)
 }
 
-func policies(list ...string) string { return strings.Join(list, "---\n") }
+func policies(list ...string) string { return strings.Join(list, documentEnd) }
 
 // effectPolicy is the one whose effect is timed, on the connection that it
 // forbids.

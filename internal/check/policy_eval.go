@@ -4,6 +4,11 @@ import (
 	"net/netip"
 	"slices"
 
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
 	"github.com/cnibench/cnibench/internal/arena"
 )
 
@@ -57,19 +62,20 @@ func (w clusterModel) allows(policies []networkPolicy, f flow, d leniency) bool 
 // passes judges one direction. A pod that no policy selects for it is open;
 // one that some select is open for what any of them admits, and for nothing
 // else.
-func (w clusterModel) passes(policies []networkPolicy, direction string, f flow, d leniency) bool {
+func (w clusterModel) passes(policies []networkPolicy, direction networkingv1.PolicyType, f flow, d leniency) bool {
 	subject, other, address := f.to, f.from, f.source
 	if direction == egress {
 		subject, other, address = f.from, f.to, f.target
 	}
 	isolated := false
-	for _, p := range policies {
-		if !p.affects(direction) || !w.selects(p, subject) {
+	for i := range policies {
+		p := &policies[i]
+		if !affects(p, direction) || w.pods[subject].namespace != p.Namespace || !selects(&p.Spec.PodSelector, w.pods[subject].labels) {
 			continue
 		}
 		isolated = true
-		for _, r := range p.rules(direction) {
-			if w.admitsPeer(r, p.Metadata.Namespace, other, address, d) && w.admitsPort(r, direction, f, d) {
+		for _, r := range rulesOf(p, direction) {
+			if w.admitsPeer(r, p.Namespace, other, address, d) && w.admitsPort(r, direction, f, d) {
 				return true
 			}
 		}
@@ -79,69 +85,60 @@ func (w clusterModel) passes(policies []networkPolicy, direction string, f flow,
 
 // affects says whether the policy is of that direction. Without types it is
 // of ingress, and of egress if it has such rules.
-func (p *networkPolicy) affects(direction string) bool {
+func affects(p *networkPolicy, direction networkingv1.PolicyType) bool {
 	if len(p.Spec.PolicyTypes) > 0 {
 		return slices.Contains(p.Spec.PolicyTypes, direction)
 	}
 	return direction == ingress || len(p.Spec.Egress) > 0
 }
 
-func (p *networkPolicy) rules(direction string) []rule {
-	if direction == egress {
-		return p.Spec.Egress
-	}
-	return p.Spec.Ingress
-}
-
-// selects says whether the policy is of that pod.
-func (w clusterModel) selects(p networkPolicy, pod string) bool {
-	return w.pods[pod].namespace == p.Metadata.Namespace && p.Spec.PodSelector.matches(w.pods[pod].labels)
-}
-
 // admitsPeer says whether one of the rule's peers is the other end.
 func (w clusterModel) admitsPeer(r rule, namespace, other string, address netip.Addr, d leniency) bool {
-	peers := slices.Concat(r.From, r.To) // a rule has those of one direction
-	return len(peers) == 0 || slices.ContainsFunc(peers, func(p peer) bool {
+	return len(r.peers) == 0 || slices.ContainsFunc(r.peers, func(p peer) bool {
 		if p.IPBlock != nil {
-			return !d.podsApart && p.IPBlock.holds(address)
+			return !d.podsApart && holds(p.IPBlock, address)
 		}
 		pod := w.pods[other]
 		if p.NamespaceSelector == nil {
 			if pod.namespace != namespace {
 				return false
 			}
-		} else if !p.NamespaceSelector.matches(w.namespaces[pod.namespace]) {
+		} else if !selects(p.NamespaceSelector, w.namespaces[pod.namespace]) {
 			return false
 		}
-		return p.PodSelector == nil || p.PodSelector.matches(pod.labels)
+		return p.PodSelector == nil || selects(p.PodSelector, pod.labels)
 	})
 }
 
-func (b *ipBlock) holds(a netip.Addr) bool {
-	return b.CIDR.Contains(a) && !slices.ContainsFunc(b.Except, func(x netip.Prefix) bool { return x.Contains(a) })
+func holds(b *networkingv1.IPBlock, a netip.Addr) bool {
+	in := func(cidr string) bool {
+		prefix, err := netip.ParsePrefix(cidr)
+		return err == nil && prefix.Contains(a)
+	}
+	return in(b.CIDR) && !slices.ContainsFunc(b.Except, in)
 }
 
 // admitsPort says whether one of the rule's ports is the flow's.
-func (w clusterModel) admitsPort(r rule, direction string, f flow, d leniency) bool {
-	return len(r.Ports) == 0 || slices.ContainsFunc(r.Ports, func(p portRule) bool {
-		protocol := p.Protocol
-		if protocol == "" {
-			protocol = arena.TCP
+func (w clusterModel) admitsPort(r rule, direction networkingv1.PolicyType, f flow, d leniency) bool {
+	return len(r.ports) == 0 || slices.ContainsFunc(r.ports, func(p portRule) bool {
+		protocol, port := arena.TCP, int32(f.port)
+		if p.Protocol != nil {
+			protocol = string(*p.Protocol)
 		}
 		switch {
 		case protocol != f.protocol:
 			return false
 		case p.Port == nil:
 			return true
-		case p.Port.name != "":
-			if direction == egress && d.namesClash && w.clashes(p.Port.name, protocol) {
+		case p.Port.Type == intstr.String:
+			if direction == egress && d.namesClash && w.clashes(p.Port.StrVal, protocol) {
 				return false
 			}
-			return slices.Contains(w.pods[f.to].ports, arena.NamedPort{Name: p.Port.name, Protocol: protocol, Number: f.port})
-		case p.EndPort != 0 && !d.firstPort:
-			return p.Port.number <= f.port && f.port <= p.EndPort
+			return slices.Contains(w.pods[f.to].ports, arena.NamedPort{Name: p.Port.StrVal, Protocol: protocol, Number: f.port})
+		case p.EndPort != nil && !d.firstPort:
+			return p.Port.IntVal <= port && port <= *p.EndPort
 		}
-		return p.Port.number == f.port
+		return p.Port.IntVal == port
 	})
 }
 
@@ -158,29 +155,8 @@ func (w clusterModel) clashes(name, protocol string) bool {
 	return len(numbers) > 1
 }
 
-// matches says whether the labels meet every requirement.
-func (s *selector) matches(labels map[string]string) bool {
-	for key, value := range s.MatchLabels {
-		if has, ok := labels[key]; !ok || has != value {
-			return false
-		}
-	}
-	for _, r := range s.MatchExpressions {
-		value, has := labels[r.Key]
-		met := false
-		switch r.Operator {
-		case "In":
-			met = has && slices.Contains(r.Values, value)
-		case "NotIn": // a pod without the label, too
-			met = !has || !slices.Contains(r.Values, value)
-		case "Exists":
-			met = has
-		case "DoesNotExist":
-			met = !has
-		}
-		if !met {
-			return false
-		}
-	}
-	return true
+// selects says whether a selector matches the labels.
+func selects(s *metav1.LabelSelector, set map[string]string) bool {
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	return err == nil && selector.Matches(labels.Set(set))
 }

@@ -77,7 +77,7 @@ func (s *simulated) Pod(namespace, name string) (arena.Endpoint, error) {
 func (s *simulated) Addrs(namespace, name string) []netip.Addr { return s.addrs[namespace+"/"+name] }
 
 func (s *simulated) Apply(_ context.Context, manifests []byte) error {
-	list, err := readPolicies(strings.NewReader(string(manifests)))
+	list, err := readPolicies(string(manifests))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.onApply != nil {

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
@@ -77,27 +80,39 @@ func foundIn(r Result, v Conformance) map[string]string {
 func changed(list []networkPolicy, f func(p *networkPolicy, r *rule)) []networkPolicy {
 	list = slices.Clone(list)
 	for i := range list {
-		p := &list[i]
-		p.Spec.Ingress, p.Spec.Egress = slices.Clone(p.Spec.Ingress), slices.Clone(p.Spec.Egress)
-		for _, rules := range [][]rule{p.Spec.Ingress, p.Spec.Egress} {
-			for k := range rules {
-				rules[k].From, rules[k].To = slices.Clone(rules[k].From), slices.Clone(rules[k].To)
-				rules[k].Ports = slices.Clone(rules[k].Ports)
-				f(p, &rules[k])
-			}
+		p := list[i].DeepCopy()
+		list[i] = *p
+		in, out := rulesOf(p, ingress), rulesOf(p, egress)
+		for k := range in {
+			f(&list[i], &in[k])
 		}
+		for k := range out {
+			f(&list[i], &out[k])
+		}
+		setRules(&list[i], in, out)
 	}
 	return list
 }
 
-// peersOf calls f for every peer of a rule, to change it.
-func peersOf(r *rule, f func(p *peer)) {
-	for _, list := range [][]peer{r.From, r.To} {
-		for i := range list {
-			f(&list[i])
-		}
+// setRules is the reverse of rulesOf.
+func setRules(p *networkPolicy, in, out []rule) {
+	p.Spec.Ingress, p.Spec.Egress = nil, nil
+	for _, r := range in {
+		p.Spec.Ingress = append(p.Spec.Ingress, networkingv1.NetworkPolicyIngressRule{From: r.peers, Ports: r.ports})
+	}
+	for _, r := range out {
+		p.Spec.Egress = append(p.Spec.Egress, networkingv1.NetworkPolicyEgressRule{To: r.peers, Ports: r.ports})
 	}
 }
+
+// peersOf calls f for every peer of a rule, to change it.
+func peersOf(r *rule, f func(p *peer)) {
+	for i := range r.peers {
+		f(&r.peers[i])
+	}
+}
+
+func numbered(port int) *intstr.IntOrString { return new(intstr.FromInt(port)) }
 
 type engine = func(w clusterModel, list []networkPolicy, f flow) bool
 
@@ -119,7 +134,7 @@ func unless(open func(f flow) bool) engine {
 func without(rules func(r rule) bool) engine {
 	return func(w clusterModel, list []networkPolicy, f flow) bool {
 		return w.allows(slices.DeleteFunc(slices.Clone(list), func(p networkPolicy) bool {
-			return slices.ContainsFunc(slices.Concat(p.Spec.Ingress, p.Spec.Egress), rules)
+			return slices.ContainsFunc(slices.Concat(rulesOf(&p, ingress), rulesOf(&p, egress)), rules)
 		}), f, leniency{})
 	}
 }
@@ -180,7 +195,7 @@ func TestPolicyFaults(t *testing.T) {
 		"all pods are selected": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			l = changed(l, func(*networkPolicy, *rule) {})
 			for i := range l {
-				l[i].Spec.PodSelector = selector{}
+				l[i].Spec.PodSelector = metav1.LabelSelector{}
 			}
 			return w.allows(l, f, leniency{})
 		}}, found: []string{"ingress-from-pods: cuts", "egress-to-pods: cuts"}},
@@ -200,18 +215,16 @@ func TestPolicyFaults(t *testing.T) {
 			return true
 		}}, found: []string{"ingress-allow-all: cuts", "egress-allow-all: cuts", "ingress-additive: cuts"}},
 		"namespace or pods": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
-			for _, list := range []*[]peer{&r.From, &r.To} {
-				for _, p := range *list {
-					if p.NamespaceSelector != nil && p.PodSelector != nil {
-						*list = append(*list, peer{NamespaceSelector: p.NamespaceSelector}, peer{PodSelector: p.PodSelector})
-					}
+			for _, p := range r.peers {
+				if p.NamespaceSelector != nil && p.PodSelector != nil {
+					r.peers = append(r.peers, peer{NamespaceSelector: p.NamespaceSelector}, peer{PodSelector: p.PodSelector})
 				}
 			}
 		})}, found: []string{"ingress-from-pods-of-namespace: leaks", "egress-to-pods-of-namespace: leaks"}},
 		"pods of all namespaces": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
 			peersOf(r, func(p *peer) {
 				if p.PodSelector != nil && p.NamespaceSelector == nil {
-					p.NamespaceSelector = &selector{}
+					p.NamespaceSelector = &metav1.LabelSelector{}
 				}
 			})
 		})}, found: []string{"ingress-from-pods: leaks", "egress-to-pods: leaks"}},
@@ -225,9 +238,9 @@ func TestPolicyFaults(t *testing.T) {
 		"no expressions": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			l = changed(l, func(_ *networkPolicy, r *rule) {
 				peersOf(r, func(p *peer) {
-					for _, s := range []**selector{&p.PodSelector, &p.NamespaceSelector} {
+					for _, s := range []**metav1.LabelSelector{&p.PodSelector, &p.NamespaceSelector} {
 						if *s != nil {
-							*s = &selector{MatchLabels: (*s).MatchLabels}
+							*s = &metav1.LabelSelector{MatchLabels: (*s).MatchLabels}
 						}
 					}
 				})
@@ -240,7 +253,7 @@ func TestPolicyFaults(t *testing.T) {
 				for _, r := range l[i].Spec.PodSelector.MatchExpressions {
 					if r.Operator == "NotIn" {
 						s := l[i].Spec.PodSelector
-						s.MatchExpressions = append(slices.Clone(s.MatchExpressions), requirement{Key: r.Key, Operator: "Exists"})
+						s.MatchExpressions = append(slices.Clone(s.MatchExpressions), metav1.LabelSelectorRequirement{Key: r.Key, Operator: "Exists"})
 						l[i].Spec.PodSelector = s
 					}
 				}
@@ -256,7 +269,7 @@ func TestPolicyFaults(t *testing.T) {
 		"the same node passes": {cluster: &simulated{allows: unless(func(f flow) bool {
 			return f.from == "near/authorized-server" && f.to == "near/server"
 		})}, found: []string{"ingress-forbidden: open", "ingress-default-deny: leaks", "egress-default-deny: leaks"}},
-		"ports don't matter": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) { r.Ports = nil })},
+		"ports don't matter": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) { r.ports = nil })},
 			found: []string{"ingress-port: open", "ingress-udp: open", "egress-port: open", "ingress-whole-protocol: open", "ingress-port-range: open"}},
 		"protocols don't matter": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			for _, p := range []string{arena.TCP, arena.UDP, arena.SCTP} {
@@ -267,63 +280,62 @@ func TestPolicyFaults(t *testing.T) {
 			return false
 		}}, found: []string{"ingress-port: leaks", "ingress-udp: leaks", "ingress-whole-protocol: open", "egress-udp: leaks"}},
 		"a whole protocol is none": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
-			r.Ports = slices.DeleteFunc(r.Ports, func(p portRule) bool { return p.Port == nil })
+			r.ports = slices.DeleteFunc(r.ports, func(p portRule) bool { return p.Port == nil })
 		})}, found: []string{"ingress-whole-protocol: open"}, only: true},
 		"names are one number": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
-			for i, p := range r.Ports {
-				if p.Port != nil && p.Port.name == "cnib-web" {
-					r.Ports[i].Port = &portRef{number: 8080}
+			for i, p := range r.ports {
+				if p.Port != nil && p.Port.StrVal == "cnib-web" {
+					r.ports[i].Port = numbered(8080)
 				}
 			}
 		})}, found: []string{"ingress-named-port: leaks and cuts", "egress-named-port-by-pod: leaks and cuts"}, only: true},
 		"names are unknown": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
-			r.Ports = slices.Clone(r.Ports)
-			for i, p := range r.Ports {
-				if p.Port != nil && p.Port.name != "" {
-					r.Ports[i].Port = &portRef{number: 1}
+			r.ports = slices.Clone(r.ports)
+			for i, p := range r.ports {
+				if p.Port != nil && p.Port.StrVal != "" {
+					r.ports[i].Port = numbered(1)
 				}
 			}
 		})}, found: []string{"ingress-named-port: cuts", "egress-named-port: cuts"}, only: true},
 		"ranges without an end": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
-			for i, p := range r.Ports {
-				if p.EndPort != 0 {
-					r.Ports[i].EndPort = 65535
+			for i, p := range r.ports {
+				if p.EndPort != nil {
+					r.ports[i].EndPort = new(int32(65535))
 				}
 			}
 		})}, found: []string{"ingress-port-range: leaks", "egress-port-range: leaks"}, only: true},
 		"ranges without their end": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
-			for i, p := range r.Ports {
-				if p.EndPort == 8082 {
-					r.Ports[i].EndPort = 0
-					r.Ports[i].Port = &portRef{number: 8082}
+			for i, p := range r.ports {
+				if p.EndPort != nil && *p.EndPort == 8082 {
+					r.ports[i].EndPort = nil
+					r.ports[i].Port = numbered(8082)
 				}
 			}
 		})}, found: []string{"ingress-port-range: cuts", "egress-port-range: cuts"}, only: true},
 		"peers and ports apart": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			l = slices.Clone(l)
 			for i := range l {
-				for _, rules := range []*[]rule{&l[i].Spec.Ingress, &l[i].Spec.Egress} {
+				join := func(rules []rule) []rule {
 					var all rule
-					for _, r := range *rules {
-						all.From, all.To, all.Ports = append(all.From, r.From...), append(all.To, r.To...), append(all.Ports, r.Ports...)
+					for _, r := range rules {
+						all.peers, all.ports = append(all.peers, r.peers...), append(all.ports, r.ports...)
 					}
-					if len(*rules) > 1 {
-						*rules = []rule{all}
-					}
+					return append(rules[:0], all)[:min(1, len(rules))]
 				}
+				setRules(&l[i], join(rulesOf(&l[i], ingress)), join(rulesOf(&l[i], egress)))
 			}
 			return w.allows(l, f, leniency{})
 		}}, found: []string{"ingress-port-by-peer: leaks", "egress-port-by-peer: leaks", "ingress-ip-block-overlap: leaks", "egress-ip-block-overlap: leaks"}, only: true},
 		"rules for nobody are none": {cluster: &simulated{allows: without(func(r rule) bool {
-			return slices.ContainsFunc(slices.Concat(r.From, r.To), func(p peer) bool { return p.PodSelector != nil && p.PodSelector.MatchLabels["run"] == "nobody" })
+			return slices.ContainsFunc(r.peers, func(p peer) bool { return p.PodSelector != nil && p.PodSelector.MatchLabels["run"] == "nobody" })
 		})}, found: []string{"ingress-from-nobody: open", "egress-to-nobody: open"}, only: true},
 		"rules of SCTP are none": {cluster: &simulated{noSCTP: true, allows: without(func(r rule) bool {
-			return slices.ContainsFunc(r.Ports, func(p portRule) bool { return p.Protocol == arena.SCTP })
+			return slices.ContainsFunc(r.ports, func(p portRule) bool { return p.Protocol != nil && *p.Protocol == arena.SCTP })
 		})}, found: []string{"ingress-sctp-only: open", "egress-sctp-only: open"}, only: true},
 		"except is forgotten": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
 			peersOf(r, func(p *peer) {
 				if p.IPBlock != nil {
-					p.IPBlock = &ipBlock{CIDR: p.IPBlock.CIDR}
+					p.IPBlock = &networkingv1.IPBlock{CIDR: p.IPBlock.CIDR}
 				}
 			})
 		})}, found: []string{"ingress-ip-block-except: open", "egress-ip-block-except: open", "ingress-ip-block-ipv6: open"}, only: true},
@@ -331,7 +343,7 @@ func TestPolicyFaults(t *testing.T) {
 			for _, p := range l {
 				for _, r := range p.Spec.Ingress {
 					for _, x := range r.From {
-						if x.IPBlock != nil && x.IPBlock.CIDR.Contains(f.source) && !x.IPBlock.holds(f.source) {
+						if x.IPBlock != nil && holds(&networkingv1.IPBlock{CIDR: x.IPBlock.CIDR}, f.source) && !holds(x.IPBlock, f.source) {
 							return false
 						}
 					}
@@ -342,7 +354,7 @@ func TestPolicyFaults(t *testing.T) {
 		"addresses don't matter": {cluster: &simulated{allows: spec(func(_ *networkPolicy, r *rule) {
 			peersOf(r, func(p *peer) {
 				if p.IPBlock != nil {
-					*p = peer{NamespaceSelector: &selector{}}
+					*p = peer{NamespaceSelector: &metav1.LabelSelector{}}
 				}
 			})
 		})}, found: []string{"ingress-ip-block: open", "egress-ip-block: open"}},
@@ -354,7 +366,7 @@ func TestPolicyFaults(t *testing.T) {
 			l = slices.Clone(l)
 			for i := range l {
 				if len(l[i].Spec.PolicyTypes) == 0 {
-					l[i].Spec.PolicyTypes = []string{ingress}
+					l[i].Spec.PolicyTypes = []networkingv1.PolicyType{ingress}
 				}
 			}
 			return w.allows(l, f, leniency{})
@@ -362,7 +374,7 @@ func TestPolicyFaults(t *testing.T) {
 		"types are both": {cluster: &simulated{allows: func(w clusterModel, l []networkPolicy, f flow) bool {
 			l = slices.Clone(l)
 			for i := range l {
-				l[i].Spec.PolicyTypes = []string{ingress, egress}
+				l[i].Spec.PolicyTypes = []networkingv1.PolicyType{ingress, egress}
 			}
 			return w.allows(l, f, leniency{})
 		}}, found: []string{"ingress-default-deny: cuts", "egress-default-deny: cuts", "ingress-from-pods: cuts"}},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/arena"
@@ -64,7 +63,7 @@ func (st *stage) carryOut(ctx context.Context, t trial) (cases []Case, err error
 // It returns one case for each part.
 func (st *stage) enforce(ctx context.Context, t trial, parts []part, flows []flow, limit time.Duration) (cases []Case, err error) {
 	manifests := st.manifests(t)
-	list, err := readPolicies(strings.NewReader(manifests))
+	list, err := readPolicies(manifests)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", parts[0].name, err)
 	}
