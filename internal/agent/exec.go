@@ -1,13 +1,11 @@
 package agent
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"sync"
 
+	"github.com/cnibench/cnibench/internal/frame"
 	"github.com/cnibench/cnibench/internal/host"
 )
 
@@ -15,13 +13,6 @@ import (
 // a stream. Both directions of the stream carry frames. When the stream ends, the command
 // is killed. The command's network traffic does not pass through the stream. Next:
 // exec_serve.go for the side in the pod, exec_start.go for the side that orders.
-
-// A frame is one byte for its kind, the payload's length, big-endian, and the payload.
-const (
-	frameHead = 1 + 4
-	maxFrame  = 1 << 20  // bytes; the largest payload
-	chunk     = 32 << 10 // bytes of standard input or output in a frame
-)
 
 // The kinds of frames to the command's side; the first is an order.
 const (
@@ -81,68 +72,14 @@ type Have struct {
 	Missing []string `json:"missing"` // the programs that the image lacks
 }
 
-// frames writes frames; its methods may be called from several goroutines.
-type frames struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-// send writes one frame, of at most maxFrame.
-func (f *frames) send(kind byte, b []byte) error {
-	frame := make([]byte, frameHead, frameHead+len(b))
-	frame[0] = kind
-	binary.BigEndian.PutUint32(frame[1:], uint32(len(b)))
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, err := f.w.Write(append(frame, b...))
-	return err
-}
-
 // sendJSON writes one frame that carries v.
-func (f *frames) sendJSON(kind byte, v any) error {
+func sendJSON(w *frame.Writer, kind byte, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	if len(b) > maxFrame {
-		return fmt.Errorf("a command line of %d bytes is too long: at most %d can be sent", len(b), maxFrame)
+	if len(b) > frame.Max {
+		return fmt.Errorf("a command line of %d bytes is too long: at most %d can be sent", len(b), frame.Max)
 	}
-	return f.send(kind, b)
-}
-
-// writer returns the frames of that kind as an io.Writer.
-func (f *frames) writer(kind byte) io.Writer { return frameWriter{f, kind} }
-
-type frameWriter struct {
-	frames *frames
-	kind   byte
-}
-
-func (w frameWriter) Write(p []byte) (int, error) {
-	for done := 0; done < len(p); {
-		n := min(len(p)-done, chunk)
-		if err := w.frames.send(w.kind, p[done:done+n]); err != nil {
-			return done, err
-		}
-		done += n
-	}
-	return len(p), nil
-}
-
-// readFrame reads one frame. The error is io.EOF if the stream ended before the frame, and
-// io.ErrUnexpectedEOF if it ended within the frame.
-func readFrame(r io.Reader) (kind byte, b []byte, err error) {
-	var head [frameHead]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return 0, nil, err
-	}
-	n := binary.BigEndian.Uint32(head[1:])
-	if n > maxFrame {
-		return 0, nil, fmt.Errorf("no frame: it begins with %q", head)
-	}
-	b = make([]byte, n)
-	if _, err := io.ReadFull(r, b); err != nil {
-		return 0, nil, io.ErrUnexpectedEOF
-	}
-	return head[0], b, nil
+	return w.Send(kind, b)
 }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/frame"
 	"github.com/cnibench/cnibench/internal/host"
 )
 
@@ -37,9 +38,9 @@ func ServeExec(ctx context.Context, in io.Reader, out io.Writer) error {
 func serveExec(ctx context.Context, in io.Reader, out io.Writer, silence time.Duration, end func()) error {
 	ctx, kill := context.WithCancel(ctx)
 	defer kill()
-	frames := &frames{w: out}
+	frames := frame.NewWriter(out)
 	r := bufio.NewReader(in)
-	kind, b, err := readFrame(r)
+	kind, b, err := frame.Read(r)
 	if err != nil {
 		return fmt.Errorf("agent exec: no order came: %w", err)
 	}
@@ -68,10 +69,10 @@ func serveExec(ctx context.Context, in io.Reader, out io.Writer, silence time.Du
 	}
 	started := make(chan struct{}) // closed once frameStarted, which must come before all output, is sent
 	if order.Stdout {
-		command.Stdout = delayedWriter{started, frames.writer(frameOutput)}
+		command.Stdout = delayedWriter{started, frames.Stream(frameOutput)}
 	}
 	if order.Stderr {
-		command.Stderr = delayedWriter{started, frames.writer(frameError)}
+		command.Stderr = delayedWriter{started, frames.Stream(frameError)}
 	}
 	p, err := host.Local{}.Start(ctx, command)
 	if err != nil {
@@ -80,12 +81,12 @@ func serveExec(ctx context.Context, in io.Reader, out io.Writer, silence time.Du
 		if errors.As(err, &missing) {
 			refusal = execRefusal{Program: missing.Program, Remedy: missing.Remedy}
 		}
-		return frames.sendJSON(frameRefused, refusal)
+		return sendJSON(frames, frameRefused, refusal)
 	}
 	if f, ok := command.Stdin.(*os.File); ok {
 		f.Close() // else our writes would not fail after the command has closed its copy
 	}
-	if err := frames.send(frameStarted, nil); err != nil {
+	if err := frames.Send(frameStarted, nil); err != nil {
 		kill()
 	}
 	close(started)
@@ -94,7 +95,7 @@ func serveExec(ctx context.Context, in io.Reader, out io.Writer, silence time.Du
 	go func() {
 		defer kill() // the stream has ended
 		for {
-			kind, b, err := readFrame(r)
+			kind, b, err := frame.Read(r)
 			if err != nil {
 				return
 			}
@@ -115,7 +116,7 @@ func serveExec(ctx context.Context, in io.Reader, out io.Writer, silence time.Du
 	}()
 	exit := exitOf(p.Wait())
 	end()
-	return frames.sendJSON(frameExit, exit)
+	return sendJSON(frames, frameExit, exit)
 }
 
 // exitOf returns the error of Wait as a report.

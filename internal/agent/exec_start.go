@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/frame"
 	"github.com/cnibench/cnibench/internal/host"
 )
 
@@ -38,7 +39,7 @@ func StartExec(ctx context.Context, open Stream, c host.Command) (host.Process, 
 	stdin, in := io.Pipe()
 	out, stdout := io.Pipe()
 	p := &streamed{
-		line: c.String(), frames: &frames{w: in}, exited: make(chan struct{}), closed: make(chan struct{}),
+		line: c.String(), frames: frame.NewWriter(in), exited: make(chan struct{}), closed: make(chan struct{}),
 		stdout: c.Stdout, stderr: c.Stderr,
 	}
 	// The stream outlives ctx: it still carries the kill, and the exit back.
@@ -53,7 +54,7 @@ func StartExec(ctx context.Context, open Stream, c host.Command) (host.Process, 
 	}()
 	order := execOrder{Argv: c.Argv, Env: c.Env, Stdin: c.Stdin != nil, Stdout: c.Stdout != nil, Stderr: c.Stderr != nil}
 	ordered := make(chan error, 1)
-	go func() { ordered <- p.frames.sendJSON(frameOrder, order) }()
+	go func() { ordered <- sendJSON(p.frames, frameOrder, order) }()
 	r := bufio.NewReader(out)
 	started := make(chan error, 1)
 	go func() { started <- p.awaitStart(r) }()
@@ -103,7 +104,7 @@ func wrapStreamError(cause error, messages string) error {
 // streamed is a command at the other end of a stream.
 type streamed struct {
 	line           string
-	frames         *frames
+	frames         *frame.Writer
 	cut            context.CancelFunc // ends the stream
 	stdout, stderr io.Writer
 
@@ -115,7 +116,7 @@ type streamed struct {
 
 // awaitStart waits until the command runs.
 func (p *streamed) awaitStart(r io.Reader) error {
-	kind, b, err := readFrame(r)
+	kind, b, err := frame.Read(r)
 	switch {
 	case err != nil:
 		return err
@@ -135,7 +136,7 @@ func (p *streamed) awaitStart(r io.Reader) error {
 func (p *streamed) receive(r io.Reader, out *io.PipeReader, messages *headBuffer) {
 	defer close(p.exited)
 	for {
-		kind, b, err := readFrame(r)
+		kind, b, err := frame.Read(r)
 		if err != nil {
 			p.cut()
 			out.CloseWithError(io.ErrClosedPipe)
@@ -197,8 +198,8 @@ func (p *streamed) exit(b []byte) error {
 
 // feed sends the command its standard input.
 func (p *streamed) feed(from io.Reader) {
-	if _, err := io.Copy(p.frames.writer(frameInput), from); err == nil {
-		_ = p.frames.send(frameEnd, nil) // receive reports a broken stream
+	if _, err := io.Copy(p.frames.Stream(frameInput), from); err == nil {
+		_ = p.frames.Send(frameEnd, nil) // receive reports a broken stream
 	}
 }
 
@@ -211,7 +212,7 @@ func (p *streamed) keepAlive(ctx context.Context) {
 		case <-p.exited:
 			return
 		case <-tick.C:
-			_ = p.frames.send(frameAlive, nil)
+			_ = p.frames.Send(frameAlive, nil)
 		case <-ctx.Done():
 			p.kill()
 			return
@@ -222,7 +223,7 @@ func (p *streamed) keepAlive(ctx context.Context) {
 // kill kills the command. If the exit is not reported in time, kill cuts the stream, whose
 // end kills the command, too.
 func (p *streamed) kill() {
-	go func() { _ = p.frames.send(frameSignal, []byte(unix.SignalName(syscall.SIGKILL))) }()
+	go func() { _ = p.frames.Send(frameSignal, []byte(unix.SignalName(syscall.SIGKILL))) }()
 	time.AfterFunc(execKillTimeout, p.cut)
 }
 
@@ -249,7 +250,7 @@ func (p *streamed) Signal(s os.Signal) error {
 		return nil
 	}
 	sent := make(chan error, 1)
-	go func() { sent <- p.frames.send(frameSignal, []byte(name)) }()
+	go func() { sent <- p.frames.Send(frameSignal, []byte(name)) }()
 	select {
 	case err := <-sent:
 		if errors.Is(err, io.ErrClosedPipe) {

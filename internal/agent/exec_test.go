@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnibench/cnibench/internal/frame"
 	"github.com/cnibench/cnibench/internal/host"
 )
 
@@ -195,16 +196,16 @@ func TestStartExecBrokenStreams(t *testing.T) {
 	}{
 		"refused": {func(context.Context, io.Reader, io.Writer, io.Writer) error { return errors.New("no such pod") }, "no such pod"},
 		"cut at once": {func(_ context.Context, in io.Reader, _, errs io.Writer) error {
-			_, _, err := readFrame(in)
+			_, _, err := frame.Read(in)
 			_, _ = io.WriteString(errs, "exec format error\n")
 			return err
 		}, "exec format error"},
 		"another version": {func(_ context.Context, in io.Reader, out, _ io.Writer) error {
-			_, _, _ = readFrame(in)
-			return (&frames{w: out}).send('?', nil)
+			_, _, _ = frame.Read(in)
+			return frame.NewWriter(out).Send('?', nil)
 		}, "another version"},
 		"no frames": {func(_ context.Context, in io.Reader, out, _ io.Writer) error {
-			_, _, _ = readFrame(in)
+			_, _, _ = frame.Read(in)
 			_, err := io.WriteString(out, "Usage: cnibench agent")
 			return err
 		}, "no frame"},
@@ -221,7 +222,7 @@ func TestStartExecBrokenStreams(t *testing.T) {
 func TestServeExecRefusesOtherInput(t *testing.T) {
 	order := func(text string) string {
 		var b bytes.Buffer
-		_ = (&frames{w: &b}).send(frameOrder, []byte(text))
+		_ = frame.NewWriter(&b).Send(frameOrder, []byte(text))
 		return b.String()
 	}
 	for name, c := range map[string]struct{ in, want string }{
@@ -251,16 +252,16 @@ func FuzzReadFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := bytes.NewReader(b)
 		var again bytes.Buffer
-		w := &frames{w: &again}
+		w := frame.NewWriter(&again)
 		for {
-			kind, carried, err := readFrame(r)
+			kind, carried, err := frame.Read(r)
 			if err != nil {
 				break
 			}
-			if len(carried) > maxFrame {
+			if len(carried) > frame.Max {
 				t.Fatalf("a frame of %d bytes", len(carried))
 			}
-			if err := w.send(kind, carried); err != nil {
+			if err := w.Send(kind, carried); err != nil {
 				t.Fatal(err)
 			}
 		}

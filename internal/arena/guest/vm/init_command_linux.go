@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/frame"
 )
 
 // command runs the order's command and reports how it ended.
@@ -50,7 +52,7 @@ func (g *guest) command() error {
 	streams.started()
 	var output sync.WaitGroup
 	for k, r := range streams.output {
-		output.Go(func() { _ = g.out.copyFrames(k, r) })
+		output.Go(func() { _, _ = io.Copy(g.out.Stream(k), r) })
 	}
 	go g.obey(pid, streams)
 	code := reap(pid)
@@ -62,7 +64,7 @@ func (g *guest) command() error {
 // finish sends how the command ended. why is text for its standard error.
 func (g *guest) finish(e ending, why error) error {
 	if why != nil {
-		if err := g.out.write(kindStderr, fmt.Appendf(nil, "cnibench vm: %v\n", why)); err != nil {
+		if err := g.out.Send(kindStderr, fmt.Appendf(nil, "cnibench vm: %v\n", why)); err != nil {
 			return err
 		}
 	}
@@ -70,7 +72,7 @@ func (g *guest) finish(e ending, why error) error {
 	if err != nil {
 		return err
 	}
-	return g.out.write(kindExit, text)
+	return g.out.Send(kindExit, text)
 }
 
 // prepare sets up what a booted machine usually has.
@@ -148,13 +150,13 @@ func (g *guest) lookPath() (string, error) {
 type streams struct {
 	child    []uintptr          // the command's descriptors 0, 1 and 2
 	close    []*os.File         // this side's copies of them
-	output   map[kind]io.Reader // what the command writes
+	output   map[byte]io.Reader // what the command writes
 	input    *os.File           // what the command reads
 	terminal bool
 }
 
 func (g *guest) streams() (*streams, error) {
-	s := &streams{output: map[kind]io.Reader{}, terminal: g.order.Terminal}
+	s := &streams{output: map[byte]io.Reader{}, terminal: g.order.Terminal}
 	if g.order.Terminal {
 		return s, s.openTerminal()
 	}
@@ -163,7 +165,7 @@ func (g *guest) streams() (*streams, error) {
 		return nil, err
 	}
 	s.input, s.close = inW, []*os.File{inR}
-	for _, k := range []kind{kindStdout, kindStderr} {
+	for _, k := range []byte{kindStdout, kindStderr} {
 		r, w, err := os.Pipe()
 		if err != nil {
 			return nil, err
@@ -220,7 +222,7 @@ func (g *guest) feed(s *streams, input <-chan []byte) {
 		} else if !s.terminal {
 			_ = s.input.Close()
 		}
-		_ = g.out.write(kindTaken, nil)
+		_ = g.out.Send(kindTaken, nil)
 	}
 }
 
@@ -230,7 +232,7 @@ func (g *guest) obey(pid int, s *streams) {
 	input := make(chan []byte, inputFrames+1) // the frames that the host sends without a token, and the end
 	go g.feed(s, input)
 	for {
-		k, payload, err := readFrame(g.port)
+		k, payload, err := frame.Read(g.port)
 		if err != nil {
 			end()
 		}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/frame"
 )
 
 // bootMark is the first text that init writes to the console. It shows that the kernel has
@@ -32,7 +34,7 @@ func Init() {
 	if err := g.run(); err != nil {
 		fmt.Println("cnibench: init:", err)
 		if g.out != nil {
-			_ = g.out.write(kindFailed, []byte(err.Error()))
+			_ = g.out.Send(kindFailed, []byte(err.Error()))
 		}
 	}
 	// The host ends QEMU when it has read the last frame. This ends the guest if the host is
@@ -50,7 +52,7 @@ func end() {
 type guest struct {
 	order order
 	port  *os.File
-	out   *frameWriter
+	out   *frame.Writer
 }
 
 func (g *guest) run() error {
@@ -125,11 +127,11 @@ func (g *guest) connect() error {
 	if g.port, err = os.OpenFile(name, os.O_RDWR, 0); err != nil {
 		return err
 	}
-	g.out = &frameWriter{w: g.port}
-	if err := g.out.write(kindHello, nil); err != nil {
+	g.out = frame.NewWriter(g.port)
+	if err := g.out.Send(kindHello, nil); err != nil {
 		return err
 	}
-	k, payload, err := readFrame(untilConnected{g.port})
+	k, payload, err := frame.Read(untilConnected{g.port})
 	if err != nil || k != kindClock || len(payload) != 8 {
 		return fmt.Errorf("the host sent frame %q (%d bytes, %v) instead of the time; host and guest run different builds of cnibench", k, len(payload), err)
 	}

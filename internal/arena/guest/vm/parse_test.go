@@ -143,31 +143,9 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-func TestFrames(t *testing.T) {
-	var buf bytes.Buffer
-	w := &frameWriter{w: &buf}
-	if err := w.copyFrames(kindStdout, strings.NewReader("hello")); err == nil || err.Error() != "EOF" {
-		t.Fatal(err)
-	}
-	if err := w.write(kindExit, nil); err != nil {
-		t.Fatal(err)
-	}
-	k, payload, err := readFrame(&buf)
-	if k != kindStdout || string(payload) != "hello" || err != nil {
-		t.Errorf("%q %q %v", k, payload, err)
-	}
-	if k, payload, err = readFrame(&buf); k != kindExit || len(payload) != 0 || err != nil {
-		t.Errorf("%q %q %v", k, payload, err)
-	}
-	if _, _, err = readFrame(strings.NewReader("o\xff\xff\xff\xff")); err == nil || !strings.Contains(err.Error(), "damaged") {
-		t.Errorf("a damaged length: %v", err)
-	}
-}
-
 func FuzzParsers(f *testing.F) {
 	f.Add(image("6.1.0-56-amd64 (x) #1"))
 	f.Add([]byte("a.ko: b.ko\nb.ko:\n"))
-	f.Add([]byte("o\x00\x00\x00\x05hello"))
 	f.Add([]byte("QEMU emulator version 7.2.22"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if release, err := readRelease(bytes.NewReader(data)); err == nil && (release == "" || strings.ContainsAny(release, "/ \n")) {
@@ -181,7 +159,6 @@ func FuzzParsers(f *testing.F) {
 			}
 		}
 		_, _ = readBuiltin(bytes.NewReader(data))
-		_, _, _ = readFrame(bytes.NewReader(data))
 		_, _ = parseVersion(string(data))
 		c := newConsole()
 		_, _ = c.Write(data)

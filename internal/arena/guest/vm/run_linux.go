@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/frame"
 	"github.com/cnibench/cnibench/internal/host"
 )
 
@@ -114,7 +115,7 @@ type running struct {
 	qemu    *process
 	console *console
 	port    *os.File
-	out     *frameWriter
+	out     *frame.Writer
 	tokens  chan struct{} // one for each frame of input that may be sent
 	began   time.Time
 	up      bool // init has said hello
@@ -173,7 +174,7 @@ func (h *running) run(ctx context.Context) (int, error) {
 		port.Close()
 		return 0, err
 	}
-	h.port, h.out, h.tokens = port, &frameWriter{w: port}, make(chan struct{}, inputFrames)
+	h.port, h.out, h.tokens = port, frame.NewWriter(port), make(chan struct{}, inputFrames)
 	for range inputFrames {
 		h.tokens <- struct{}{}
 	}
@@ -241,19 +242,19 @@ type outcome struct {
 func (h *running) serve(hello chan<- struct{}) outcome {
 	greeted := false
 	for {
-		k, payload, err := readFrame(h.port)
+		k, payload, err := frame.Read(h.port)
 		if err != nil {
 			return outcome{err: err}
 		}
 		switch k {
 		case kindHello:
 			if greeted {
-				return outcome{err: fmt.Errorf("%w: a second hello", errDamaged)}
+				return outcome{err: fmt.Errorf("%w: a second hello", frame.ErrDamaged)}
 			}
 			greeted = true
 			// Send the time first: after hello, input may come before it.
 			now := binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))
-			err = h.out.write(kindClock, now)
+			err = h.out.Send(kindClock, now)
 			close(hello)
 		case kindStdout:
 			err = writeTo(h.config.Stdout, payload)
@@ -262,10 +263,10 @@ func (h *running) serve(hello chan<- struct{}) outcome {
 		case kindExit:
 			e := &ending{}
 			if err := json.Unmarshal(payload, e); err != nil {
-				return outcome{err: fmt.Errorf("%w: how the command ended: %w", errDamaged, err)}
+				return outcome{err: fmt.Errorf("%w: how the command ended: %w", frame.ErrDamaged, err)}
 			}
 			if e.Code < 0 || e.Code > 255 {
-				return outcome{err: fmt.Errorf("%w: exit code %d", errDamaged, e.Code)}
+				return outcome{err: fmt.Errorf("%w: exit code %d", frame.ErrDamaged, e.Code)}
 			}
 			return outcome{ending: e}
 		case kindFailed:
@@ -302,17 +303,17 @@ func (e *outputError) Unwrap() error { return e.err }
 func (h *running) feed(signal <-chan Signal, stop <-chan struct{}) {
 	go func() {
 		if h.config.Stdin != nil {
-			_ = h.out.copyFrames(kindStdin, permitted{h.config.Stdin, h.tokens, stop})
+			_, _ = io.Copy(h.out.Stream(kindStdin), permitted{h.config.Stdin, h.tokens, stop})
 		}
-		_ = h.out.write(kindStdin, nil)
+		_ = h.out.Send(kindStdin, nil)
 	}()
 	go func() {
 		for {
 			select {
 			case s := <-signal:
-				_ = h.out.write(kindSignal, []byte{byte(s)})
+				_ = h.out.Send(kindSignal, []byte{byte(s)})
 			case size := <-h.config.Resized:
-				_ = h.out.write(kindSize, binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, size.Rows), size.Columns))
+				_ = h.out.Send(kindSize, binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, size.Rows), size.Columns))
 			case <-stop:
 				return
 			}
@@ -333,7 +334,7 @@ func (h *running) judge(r outcome) (int, error) {
 		return 0, &GuestError{Reason: "the guest can't run the command: " + r.failed, Console: h.console.lines(consoleLines)}
 	case errors.As(r.err, &output):
 		return 0, r.err
-	case errors.Is(r.err, errDamaged):
+	case errors.Is(r.err, frame.ErrDamaged):
 		return 0, h.failure("the guest's init can't be understood: "+r.err.Error(), "")
 	}
 	h.qemu.wait(time.Second) // QEMU closes the socket when it ends

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnibench/cnibench/internal/frame"
 	"github.com/cnibench/cnibench/internal/testutil/needs"
 )
 
@@ -174,13 +175,13 @@ func TestTimeComesFirst(t *testing.T) {
 	}
 	defer port.Close()
 	told, out := io.Pipe()
-	h := &running{port: port, out: &frameWriter{w: out}}
+	h := &running{port: port, out: frame.NewWriter(out)}
 	hello, served := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(served)
 		h.serve(hello)
 	}()
-	if err := (&frameWriter{w: guest}).write(kindHello, nil); err != nil {
+	if err := frame.NewWriter(guest).Send(kindHello, nil); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -188,7 +189,7 @@ func TestTimeComesFirst(t *testing.T) {
 		t.Error("input may come before the time")
 	case <-time.After(50 * time.Millisecond): // nobody reads the time yet
 	}
-	if k, _, err := readFrame(told); k != kindClock || err != nil {
+	if k, _, err := frame.Read(told); k != kindClock || err != nil {
 		t.Errorf("first came %q, %v", k, err)
 	}
 	<-hello
@@ -321,7 +322,7 @@ func TestServe(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.Close()
-			h := &running{port: r, out: &frameWriter{w: io.Discard}, tokens: make(chan struct{}, 1), console: newConsole()}
+			h := &running{port: r, out: frame.NewWriter(io.Discard), tokens: make(chan struct{}, 1), console: newConsole()}
 			_, err = h.judge(h.serve(make(chan struct{})))
 			var died *GuestError
 			if !errors.As(err, &died) || !strings.Contains(died.Reason, tt.want) {
