@@ -49,24 +49,12 @@ func (t *Writer) anotherRun(g *layout.Group) {
 	}
 	t.Line(t.Paint(Bold, other.Title))
 	tw := NewGrid(ButFirst(len(other.Head))...)
-	for i, cells := range append([][]string{other.Head}, other.Rows...) {
-		row := table.Row{}
-		for k, c := range cells {
-			switch {
-			case k == 0:
-				c = t.Short(c)
-			case i == 0:
-				c = t.Paint(Bold, c)
-			}
-			row = append(row, c)
+	t.fill(tw, other.Head, other.Rows, func(column int, cell string) string {
+		if column == 0 {
+			cell = t.Short(cell)
 		}
-		if i == 0 {
-			tw.AppendHeader(row)
-		} else {
-			tw.AppendRow(row)
-		}
-	}
-	t.Grid(tw)
+		return cell
+	})
 	t.Wrap("", text.SafeLine(other.About), Dim)
 	t.Line("")
 }
@@ -129,19 +117,20 @@ func (t *Writer) rows(head []string, rows [][]string) {
 	tw := NewGrid()
 	const last = 56
 	tw.SetColumnConfigs([]table.ColumnConfig{{Number: len(head) - 1, WidthMax: last, WidthMaxEnforcer: pretty.WrapSoft}, {Number: len(head), WidthMax: last, WidthMaxEnforcer: pretty.WrapSoft}})
-	for i, cells := range append([][]string{head}, rows...) {
-		row := table.Row{}
-		for _, c := range cells {
-			if c = text.SafeLine(c); i == 0 {
-				c = t.Paint(Bold, c)
-			}
-			row = append(row, c)
+	t.fill(tw, head, rows, func(_ int, cell string) string { return text.SafeLine(cell) })
+}
+
+// fill prints a table of texts. show returns a cell as it is shown.
+func (t *Writer) fill(tw table.Writer, head []string, rows [][]string, show func(column int, cell string) string) {
+	line := func(cells []string, style func(string) string) (row table.Row) {
+		for i, c := range cells {
+			row = append(row, style(show(i, c)))
 		}
-		if i == 0 {
-			tw.AppendHeader(row)
-		} else {
-			tw.AppendRow(row)
-		}
+		return row
+	}
+	tw.AppendHeader(line(head, func(c string) string { return t.Paint(Bold, c) }))
+	for _, cells := range rows {
+		tw.AppendRow(line(cells, func(c string) string { return c }))
 	}
 	t.Grid(tw)
 }
