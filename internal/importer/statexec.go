@@ -23,7 +23,6 @@ type statexecFile struct {
 	// begin and end of the command by the recorder's clock, which -mst sets
 	// to any time; zero where the file does not show them.
 	begin, end time.Time
-	cpus       int
 	// summary is statexec's own means over the command's life: CPU-seconds
 	// per second by mode, and "memory" in bytes. Older versions write none.
 	summary map[string]float64
@@ -262,7 +261,7 @@ func (p *statexecReader) finish() error {
 		return fmt.Errorf("it spans %v", span)
 	}
 	families := map[string]int{}
-	cpus, unique := map[string]bool{}, map[string]bool{}
+	unique := map[string]bool{}
 	for _, s := range p.series {
 		values := make([]sysmon.Value, len(order))
 		for to, from := range order {
@@ -293,7 +292,6 @@ func (p *statexecReader) finish() error {
 		if m.family == "node_cpu_seconds" {
 			labels["cpu"] = strings.TrimPrefix(labels["cpu"], "cpu")
 			labels["mode"] = strings.ToValidUTF8(s.labels["mode"], "\uFFFD")
-			cpus[labels["cpu"]] = true
 		}
 		if key := m.family + fmt.Sprint(labels); unique[key] {
 			continue // told apart only by labels that are left out: the first counts
@@ -302,7 +300,7 @@ func (p *statexecReader) finish() error {
 		}
 		rec.Families[i].Series = append(rec.Families[i].Series, sysmon.Series{Labels: labels, Values: values})
 	}
-	p.file.rec, p.file.cpus = rec, len(cpus)
+	p.file.rec = rec
 	return nil
 }
 

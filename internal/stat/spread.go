@@ -12,7 +12,6 @@ type Spread struct {
 	// the median ratio within pairs) that chance would not give any pair of kinds in 19 of 20
 	// runs.
 	Different float64
-	Free      int // degrees of freedom behind Within
 }
 
 // PooledSpread returns the spread of the rows of values, each of one kind. With paired, value
@@ -69,7 +68,7 @@ func PooledSpread(rows [][]float64, paired bool) (s Spread, ok bool) {
 	if free < 1 || squares == 0 || len(logs) < 1 {
 		return Spread{}, false
 	}
-	s = Spread{Within: math.Sqrt(squares / float64(free)), Free: free}
+	s = Spread{Within: math.Sqrt(squares / float64(free))}
 	each := values / float64(len(logs))                      // values a kind
 	median := math.Sqrt(1 + (math.Pi/2-1)*(1-1/each))        // the median's error by the mean's, from above
 	pairs := math.Max(1, float64(len(logs)*(len(logs)-1))/2) // Bonferroni over all pairs
