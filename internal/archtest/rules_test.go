@@ -33,11 +33,11 @@ var layers = []layer{
 		why: "statistics are pure functions of numbers and know nothing of runs",
 	},
 	{
-		pkg: "internal/disk", only: []string{"std"}, never: []string{"net/..."}, calls: clock,
+		pkg: "internal/atomicfile", only: []string{"std"}, never: []string{"net/..."}, calls: clock,
 		why: "how files are written is below what is in them",
 	},
 	{
-		pkg: "internal/result", only: []string{"std", "libs", "internal/disk", "internal/unit"}, never: []string{"net/..."}, calls: clock,
+		pkg: "internal/result", only: []string{"std", "libs", "internal/atomicfile", "internal/unit"}, never: []string{"net/..."}, calls: clock,
 		why: "the run model stands below all that makes or reads runs",
 	},
 	{
@@ -122,7 +122,7 @@ var layers = []layer{
 		why: "the recorder knows no arena and no workload",
 	},
 	{
-		pkg: "internal/record/...", but: "internal/record/export", only: []string{"std", "libs", "internal/disk", "internal/sysmon", "internal/host", "internal/unit"},
+		pkg: "internal/record/...", but: "internal/record/export", only: []string{"std", "libs", "internal/atomicfile", "internal/sysmon", "internal/host", "internal/unit"},
 		why: "cnibench record runs any command on any machine: no arena, suite or run",
 	},
 	{

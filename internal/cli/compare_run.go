@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/analysis/compare"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/fingerprint"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
@@ -185,7 +185,7 @@ func (f *compareFlags) write(out io.Writer, compared *compare.Comparison) error 
 	if f.output == "" {
 		return report.WriteCompare(out, f.format, compared, report.Options{Color: console.UseColor(out), Width: console.Width(out)})
 	}
-	return disk.ReplaceFile(f.output, func(w io.Writer) error {
+	return atomicfile.ReplaceFile(f.output, func(w io.Writer) error {
 		return report.WriteCompare(w, f.format, compared, report.Options{})
 	})
 }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/mesh"
 	"github.com/cnibench/cnibench/internal/mesh/rundir"
 	"github.com/cnibench/cnibench/internal/result"
@@ -122,7 +122,7 @@ func firstGiven(given map[string]bool, names ...string) string {
 // writeMesh writes the report in that format to the file, or to out.
 func writeMesh(out io.Writer, r *mesh.Report, format, file string) error {
 	if file != "" {
-		return disk.ReplaceFile(file, func(w io.Writer) error { return writeMesh(w, r, format, "") })
+		return atomicfile.ReplaceFile(file, func(w io.Writer) error { return writeMesh(w, r, format, "") })
 	}
 	switch format {
 	case "json":
@@ -177,7 +177,7 @@ func (f *compareFlags) compareMeshes(out io.Writer, dirs []string) (done bool, e
 	case f.format != "json" && f.format != "text":
 		return true, exit.Usage("--format %s: meshes are compared as text or json", f.format)
 	case f.output != "":
-		err = disk.ReplaceFile(f.output, write)
+		err = atomicfile.ReplaceFile(f.output, write)
 	default:
 		err = write(out)
 	}

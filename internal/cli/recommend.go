@@ -14,10 +14,10 @@ import (
 	"github.com/cnibench/cnibench/contenders"
 	"github.com/cnibench/cnibench/internal/analysis"
 	"github.com/cnibench/cnibench/internal/analysis/recommend"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
 	"github.com/cnibench/cnibench/internal/text"
@@ -180,7 +180,7 @@ func (f *recommendFlags) run(c *cobra.Command, args []string) error {
 		out := c.OutOrStdout()
 		return write(out, report.Options{Color: console.UseColor(out), Width: console.Width(out)})
 	}
-	return disk.ReplaceFile(f.output, func(w io.Writer) error { return write(w, report.Options{}) })
+	return atomicfile.ReplaceFile(f.output, func(w io.Writer) error { return write(w, report.Options{}) })
 }
 
 // choose recommends from the run in dir, and returns the run's title. Its error has exit.Gate if the run has no figures

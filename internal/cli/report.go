@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/analysis"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/cnibench/cnibench/internal/cli/cmdutil"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/mesh/rundir"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/result"
@@ -81,7 +81,7 @@ func newReportCmd() *cobra.Command {
 				opt.Color, opt.Width = console.UseColor(out), console.Width(out)
 				err = report.WriteRuns(out, format, shown, opt)
 			} else {
-				err = disk.ReplaceFile(output, func(w io.Writer) error { return report.WriteRuns(w, format, shown, opt) })
+				err = atomicfile.ReplaceFile(output, func(w io.Writer) error { return report.WriteRuns(w, format, shown, opt) })
 			}
 			if err == nil && !slices.Contains(none, nil) {
 				err = exit.With(exit.Gate, none[0])

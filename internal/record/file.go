@@ -12,7 +12,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/cnibench/cnibench/internal/sysmon"
 )
 
@@ -36,7 +36,7 @@ type output struct {
 	// target is the folder and name of a regular file. The new recording is complete
 	// before it replaces an old one.
 	target struct {
-		folder disk.Folder
+		folder atomicfile.Folder
 		name   string
 	}
 }
@@ -107,7 +107,7 @@ func (o *output) openTarget() error {
 	if err != nil {
 		return err
 	}
-	o.target.folder, o.target.name = disk.Root(root), filepath.Base(path)
+	o.target.folder, o.target.name = atomicfile.Root(root), filepath.Base(path)
 	return nil
 }
 
@@ -129,7 +129,7 @@ func (o *output) close() error {
 	}
 	if o.target.folder != nil {
 		if o.wrote { // a file that has not replaced the target is incomplete
-			if e := o.target.folder.Remove(o.target.name + disk.Pending); !errors.Is(e, fs.ErrNotExist) {
+			if e := o.target.folder.Remove(o.target.name + atomicfile.Pending); !errors.Is(e, fs.ErrNotExist) {
 				err = errors.Join(err, e)
 			}
 		}
@@ -235,7 +235,7 @@ func (o *output) begin() error {
 		if err != nil {
 			return err
 		}
-		f, err := o.target.folder.OpenFile(o.target.name+disk.Pending, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, info.Mode().Perm())
+		f, err := o.target.folder.OpenFile(o.target.name+atomicfile.Pending, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, info.Mode().Perm())
 		if err != nil {
 			return err
 		}
@@ -255,7 +255,7 @@ func (o *output) replaceTarget() error {
 	if o.target.folder == nil {
 		return nil
 	}
-	return disk.Commit(o.target.folder, o.target.name)
+	return atomicfile.Commit(o.target.folder, o.target.name)
 }
 
 // cut truncates the file after the last part that leaves room on the disk for the line

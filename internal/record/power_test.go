@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/cnibench/cnibench/internal/sysmon"
 	"github.com/cnibench/cnibench/internal/testutil/disktest"
 )
@@ -32,7 +32,7 @@ func rewriting(t *testing.T) disktest.Suite[bool] {
 	const name = "x.prom"
 	return disktest.Suite[bool]{Do: func(d *disktest.Disk) bool {
 		old := func(w io.Writer) error { _, err := io.WriteString(w, oldRecording); return err }
-		if disk.Replace(d.Folder(), name, old) != nil {
+		if atomicfile.Replace(d.Folder(), name, old) != nil {
 			return false
 		}
 		o, err := create(filepath.Join(d.Dir, name), true)
@@ -71,6 +71,6 @@ func rewriting(t *testing.T) disktest.Suite[bool] {
 }
 
 // kept is a folder that stays open: the test's own.
-type kept struct{ disk.Folder }
+type kept struct{ atomicfile.Folder }
 
 func (kept) Close() error { return nil }

@@ -6,12 +6,12 @@ import (
 	"io"
 	"syscall"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 )
 
 // replace makes or replaces a file of the run directory. If write fails, nothing changes.
-func replace(f disk.Folder, name string, write func(io.Writer) error) error {
-	return spaceError(disk.Replace(f, name, write))
+func replace(f atomicfile.Folder, name string, write func(io.Writer) error) error {
+	return spaceError(atomicfile.Replace(f, name, write))
 }
 
 // spaceError makes a full disk or quota an ErrNoSpace; other errors stay.

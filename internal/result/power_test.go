@@ -11,7 +11,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/cnibench/cnibench/internal/testutil/disktest"
 )
 
@@ -69,7 +69,7 @@ func TestDiskFails(t *testing.T) {
 var creation = disktest.Suite[acknowledged]{
 	Do: func(d *disktest.Disk) acknowledged {
 		did := acknowledged{sealed: map[int]bool{}}
-		s, err := create(d.Dir, powerRun(), func(*os.Root) disk.Folder { return d.Folder() })
+		s, err := create(d.Dir, powerRun(), func(*os.Root) atomicfile.Folder { return d.Folder() })
 		if err != nil {
 			return did
 		}
@@ -91,7 +91,7 @@ func TestDiskFailsOnResume(t *testing.T) {
 var resumption = disktest.Suite[acknowledged]{
 	Do: func(d *disktest.Disk) acknowledged {
 		did := acknowledged{sealed: map[int]bool{}}
-		layer := func(*os.Root) disk.Folder { return d.Folder() }
+		layer := func(*os.Root) atomicfile.Folder { return d.Folder() }
 		s, err := create(d.Dir, powerRun(), layer)
 		if err != nil {
 			return did
@@ -123,7 +123,7 @@ func TestDiskFailsOnImport(t *testing.T) {
 var importing = disktest.Suite[acknowledged]{
 	Do: func(d *disktest.Disk) acknowledged {
 		did := acknowledged{sealed: map[int]bool{}}
-		s, err := create(d.Dir, powerRun(), func(*os.Root) disk.Folder { return d.Folder() })
+		s, err := create(d.Dir, powerRun(), func(*os.Root) atomicfile.Folder { return d.Folder() })
 		if err != nil {
 			return did
 		}

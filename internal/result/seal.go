@@ -13,7 +13,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
@@ -133,7 +133,7 @@ func (s *Store) writeHistograms(sample *Sample) error {
 			return fmt.Errorf("%s histogram: %w", clock, err)
 		}
 		name := component(clock) + ".hdr"
-		if err := disk.Write(s.files, path.Join(folder, name), func(w io.Writer) error {
+		if err := atomicfile.Write(s.files, path.Join(folder, name), func(w io.Writer) error {
 			_, err := w.Write(append(data, '\n'))
 			return err
 		}); err != nil {
@@ -146,7 +146,7 @@ func (s *Store) writeHistograms(sample *Sample) error {
 	}
 	// Every folder up to the run directory may be new.
 	for d := folder; ; d = path.Dir(d) {
-		if err := disk.Sync(s.files, d); err != nil {
+		if err := atomicfile.Sync(s.files, d); err != nil {
 			return spaceError(err)
 		}
 		if d == "." {
@@ -207,7 +207,7 @@ func (f *Folder) Create(name string) (io.WriteCloser, error) {
 }
 
 // rawFile is a file that Create made.
-type rawFile struct{ disk.File }
+type rawFile struct{ atomicfile.File }
 
 func (f rawFile) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 )
 
 // Kinds of error that the store returns.
@@ -36,10 +36,10 @@ var (
 // goroutines. One process at a time has a run open for writing.
 type Store struct {
 	dir     string
-	root    *os.Root    // the run directory, for reading
-	files   disk.Folder // the run directory, for writing
-	folder  *os.File    // the run directory, opened to hold the lock
-	samples disk.File   // locked, too
+	root    *os.Root          // the run directory, for reading
+	files   atomicfile.Folder // the run directory, for writing
+	folder  *os.File          // the run directory, opened to hold the lock
+	samples atomicfile.File   // locked, too
 	mu      sync.Mutex
 	sealed  map[Key]bool
 	made    map[Key]bool // raw folders that this process has made
@@ -50,11 +50,11 @@ type Store struct {
 
 // Create starts a run in dir, which must not exist or be empty. Errors:
 // ErrExists, ErrNoSpace.
-func Create(dir string, run *Run) (*Store, error) { return create(dir, run, disk.Root) }
+func Create(dir string, run *Run) (*Store, error) { return create(dir, run, atomicfile.Root) }
 
 // create makes run.json first. If the process dies at any point, the run in the folder can
 // be resumed, or a new run can be started there.
-func create(dir string, run *Run, layer func(*os.Root) disk.Folder) (_ *Store, err error) {
+func create(dir string, run *Run, layer func(*os.Root) atomicfile.Folder) (_ *Store, err error) {
 	made, err := freshFolder(dir)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (s *Store) openSamples() (err error) {
 	if err := lock(s.samples, s.dir); err != nil {
 		return err
 	}
-	return spaceError(disk.Sync(s.files, "."))
+	return spaceError(atomicfile.Sync(s.files, "."))
 }
 
 // freshFolder makes dir, unless dir exists and is empty. made says whether it made dir.
@@ -113,7 +113,7 @@ func freshFolder(dir string) (made bool, err error) {
 	}
 	err = os.Mkdir(dir, 0o755)
 	if err == nil {
-		return true, spaceError(disk.SyncPath(filepath.Dir(filepath.Clean(dir))))
+		return true, spaceError(atomicfile.SyncPath(filepath.Dir(filepath.Clean(dir))))
 	}
 	if !errors.Is(err, fs.ErrExist) {
 		return false, spaceError(fmt.Errorf("run directory: %w", err))
@@ -134,7 +134,7 @@ func IsFresh(dir string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("run directory: %w", err)
 	}
-	return !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != runFile+disk.Pending }), nil
+	return !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != runFile+atomicfile.Pending }), nil
 }
 
 func existsError(dir string) error {
@@ -170,9 +170,9 @@ func notNil[T any](list []T) []T {
 // last line was half written when the run was killed, Resume moves the line to
 // samples.torn, and the record has a fault for it. Errors: ErrNoRun, ErrVersion,
 // ErrLocked, ErrCorrupt, ErrNoSpace.
-func Resume(dir string) (*Store, *Record, error) { return resume(dir, disk.Root) }
+func Resume(dir string) (*Store, *Record, error) { return resume(dir, atomicfile.Root) }
 
-func resume(dir string, layer func(*os.Root) disk.Folder) (_ *Store, _ *Record, err error) {
+func resume(dir string, layer func(*os.Root) atomicfile.Folder) (_ *Store, _ *Record, err error) {
 	root, err := openRun(dir)
 	if err != nil {
 		return nil, nil, err
@@ -240,7 +240,7 @@ func (s *Store) mend(found *parsed) error {
 		return err
 	}
 	_, err = aside.Write(append(torn, '\n'))
-	if err := errors.Join(err, aside.Sync(), aside.Close(), disk.Sync(s.files, ".")); err != nil {
+	if err := errors.Join(err, aside.Sync(), aside.Close(), atomicfile.Sync(s.files, ".")); err != nil {
 		return err
 	}
 	if err := s.samples.Truncate(s.end); err != nil {
@@ -281,10 +281,10 @@ func WriteFile(dir, name string, write func(io.Writer) error) error {
 		return err
 	}
 	defer root.Close()
-	return writeFile(disk.Root(root), name, write)
+	return writeFile(atomicfile.Root(root), name, write)
 }
 
-func writeFile(f disk.Folder, name string, write func(io.Writer) error) error {
+func writeFile(f atomicfile.Folder, name string, write func(io.Writer) error) error {
 	if name != filepath.Base(name) || !filepath.IsLocal(name) || name == runFile || name == samplesFile || name == tornFile || name == faultsFile || name == rawFolder {
 		return fmt.Errorf("write %q into the run directory: not a name for a report", name)
 	}
@@ -327,7 +327,7 @@ func lockFolder(dir string) (*os.File, error) {
 }
 
 // lock keeps other processes off the file until it is closed, or until this process dies.
-func lock(f disk.File, dir string) error {
+func lock(f atomicfile.File, dir string) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return fmt.Errorf("run directory %s is %w; wait for that run to end", dir, ErrLocked)

@@ -14,10 +14,10 @@ import (
 	"github.com/cnibench/cnibench/internal/agent"
 	"github.com/cnibench/cnibench/internal/arena"
 	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/cnibench/cnibench/internal/cli/exit"
 	"github.com/cnibench/cnibench/internal/diagnose"
 	"github.com/cnibench/cnibench/internal/diagnose/measure"
-	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/strictyaml"
 	"github.com/cnibench/cnibench/internal/sysmon"
@@ -270,7 +270,7 @@ func keepCase(file string, c *diagnose.Case) error {
 	if err != nil {
 		return err
 	}
-	return disk.ReplaceFile(file, func(w io.Writer) error {
+	return atomicfile.ReplaceFile(file, func(w io.Writer) error {
 		_, err := w.Write(append(text, '\n'))
 		return err
 	})

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/cnibench/cnibench/internal/cli/exit"
-	"github.com/cnibench/cnibench/internal/disk"
 	"github.com/cnibench/cnibench/internal/text/console"
 	"github.com/cnibench/cnibench/internal/tune"
 )
@@ -69,7 +69,7 @@ func remember(dir string, settings map[string]string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return disk.ReplaceFile(filepath.Join(dir, trustedFile), func(w io.Writer) error {
+	return atomicfile.ReplaceFile(filepath.Join(dir, trustedFile), func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})

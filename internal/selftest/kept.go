@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 )
 
 // Kept is a machine's newest self-test. It is a file in the user's state folder.
@@ -37,7 +37,7 @@ func (r Result) Keep(dir, version, kernel string, at time.Time) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return disk.ReplaceFile(filepath.Join(dir, keptFile), func(w io.Writer) error {
+	return atomicfile.ReplaceFile(filepath.Join(dir, keptFile), func(w io.Writer) error {
 		_, err := w.Write(append(text, '\n'))
 		return err
 	})

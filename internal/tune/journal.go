@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 )
 
 // Journal holds the old values of what was applied. Each step is a line of JSON, which is
@@ -25,7 +25,7 @@ type Journal struct {
 	boot    string // current boot id of the machine
 	began   string // boot id when the journal was begun
 	disk    appender
-	folder  disk.Folder
+	folder  atomicfile.Folder
 	path    string
 	lock    *os.File
 	// By is noted with each change that is made from now on.
@@ -94,9 +94,9 @@ var ErrBusy = errors.New("another cnibench is tuning this machine; wait for it t
 // OpenJournal reads the journal in the folder, which need not exist. boot is the machine's
 // boot id. The caller closes the journal. OpenJournal returns ErrBusy, or an error if the
 // journal is damaged before its last line; it does not change a damaged journal.
-func OpenJournal(dir, boot string) (*Journal, error) { return openJournal(dir, boot, disk.Root) }
+func OpenJournal(dir, boot string) (*Journal, error) { return openJournal(dir, boot, atomicfile.Root) }
 
-func openJournal(dir, boot string, layer func(*os.Root) disk.Folder) (*Journal, error) {
+func openJournal(dir, boot string, layer func(*os.Root) atomicfile.Folder) (*Journal, error) {
 	j := &Journal{boot: boot, began: boot, path: filepath.Join(dir, journalFile)}
 	var err error
 	if j.lock, err = lockDir(dir); err != nil {
@@ -313,11 +313,11 @@ func (j *Journal) end() error {
 	if err := j.begin(); err != nil {
 		return err
 	}
-	return disk.Sync(j.folder, ".")
+	return atomicfile.Sync(j.folder, ".")
 }
 
 // fileDisk appends to the file and syncs it.
-type fileDisk struct{ folder disk.Folder }
+type fileDisk struct{ folder atomicfile.Folder }
 
 func (d fileDisk) Append(line []byte) error {
 	f, err := d.folder.OpenFile(journalFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -338,7 +338,7 @@ func (d fileDisk) Append(line []byte) error {
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil && size == 0 {
-		err = disk.Sync(d.folder, ".")
+		err = atomicfile.Sync(d.folder, ".")
 	}
 	return err
 }

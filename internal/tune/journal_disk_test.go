@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/cnibench/cnibench/internal/testutil/disktest"
 )
 
@@ -25,7 +25,7 @@ func journalSuite() disktest.Suite[map[string]bool] {
 	}
 	return disktest.Suite[map[string]bool]{Do: func(d *disktest.Disk) map[string]bool {
 		noted := map[string]bool{}
-		j, err := openJournal(d.Dir, boot, func(*os.Root) disk.Folder { return d.Folder() })
+		j, err := openJournal(d.Dir, boot, func(*os.Root) atomicfile.Folder { return d.Folder() })
 		if err != nil {
 			return noted
 		}

@@ -1,4 +1,4 @@
-// Package disktest is a disk that fails: a disk.Folder that counts what is done
+// Package disktest is a disk that fails: a atomicfile.Folder that counts what is done
 // to it, answers with an error or half a write where it is told to, and knows
 // what a power cut leaves. Only tests use it. Next: mutant.go.
 package disktest
@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 )
 
 // inode is a file or folder: what its names are now, and what the disk has.
@@ -31,7 +31,7 @@ func newFolder() *inode { return &inode{names: map[string]*inode{}, synced: map[
 type Disk struct {
 	Dir   string // where its files are while there is power
 	Log   []string
-	real  disk.Folder
+	real  atomicfile.Folder
 	root  *inode
 	fault Fault
 	off   bool
@@ -54,7 +54,7 @@ func New(dir string, fault Fault) (*Disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Disk{Dir: dir, real: disk.Root(r), root: newFolder(), fault: fault}, nil
+	return &Disk{Dir: dir, real: atomicfile.Root(r), root: newFolder(), fault: fault}, nil
 }
 
 // step counts an operation and returns its error.
@@ -83,8 +83,8 @@ func (d *Disk) find(name string) (*inode, string) {
 	return at, parts[len(parts)-1]
 }
 
-// OpenFile implements disk.Folder.
-func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
+// OpenFile implements atomicfile.Folder.
+func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (atomicfile.File, error) {
 	if flag&(os.O_CREATE|os.O_TRUNC) != 0 {
 		if err := d.step("open", name); err != nil {
 			return nil, err
@@ -107,7 +107,7 @@ func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, err
 	return &file{File: f, disk: d, name: name, inode: folder.names[base]}, nil
 }
 
-// MkdirAll implements disk.Folder.
+// MkdirAll implements atomicfile.Folder.
 func (d *Disk) MkdirAll(name string, perm fs.FileMode) error {
 	if err := d.step("mkdir", name); err != nil {
 		return err
@@ -122,10 +122,10 @@ func (d *Disk) MkdirAll(name string, perm fs.FileMode) error {
 	return d.real.MkdirAll(name, perm)
 }
 
-// Remove implements disk.Folder.
+// Remove implements atomicfile.Folder.
 func (d *Disk) Remove(name string) error { return d.remove(name, d.real.Remove) }
 
-// RemoveAll implements disk.Folder.
+// RemoveAll implements atomicfile.Folder.
 func (d *Disk) RemoveAll(name string) error { return d.remove(name, d.real.RemoveAll) }
 
 func (d *Disk) remove(name string, remove func(string) error) error {
@@ -146,7 +146,7 @@ func (d *Disk) remove(name string, remove func(string) error) error {
 	return nil
 }
 
-// Rename implements disk.Folder.
+// Rename implements atomicfile.Folder.
 func (d *Disk) Rename(from, to string) error {
 	if err := d.step("rename", to); err != nil {
 		return err
@@ -161,11 +161,11 @@ func (d *Disk) Rename(from, to string) error {
 	return nil
 }
 
-// Close implements disk.Folder.
+// Close implements atomicfile.Folder.
 func (d *Disk) Close() error { return d.real.Close() }
 
 type file struct {
-	disk.File
+	atomicfile.File
 	disk  *Disk
 	name  string
 	inode *inode

@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 )
 
 // Mutant is a defect of what writes files, planted between it and the disk. A suite
@@ -29,16 +29,16 @@ const (
 )
 
 // Folder is the disk as the program under test gets it: with the defect.
-func (d *Disk) Folder() disk.Folder { return mutated{d, d.mutant} }
+func (d *Disk) Folder() atomicfile.Folder { return mutated{d, d.mutant} }
 
 type mutated struct {
 	*Disk
 	kind Mutant
 }
 
-// OpenFile implements disk.Folder.
-func (m mutated) OpenFile(name string, flag int, perm fs.FileMode) (disk.File, error) {
-	final, pending := strings.CutSuffix(name, disk.Pending)
+// OpenFile implements atomicfile.Folder.
+func (m mutated) OpenFile(name string, flag int, perm fs.FileMode) (atomicfile.File, error) {
+	final, pending := strings.CutSuffix(name, atomicfile.Pending)
 	switch {
 	case m.kind == InPlace && pending:
 		name = final
@@ -66,10 +66,10 @@ func (m mutated) nameEarly(name, final string, flag int, perm fs.FileMode) error
 	if err := m.Disk.Rename(name, final); err != nil {
 		return err
 	}
-	return disk.Sync(m.Disk, ".")
+	return atomicfile.Sync(m.Disk, ".")
 }
 
-// Rename implements disk.Folder.
+// Rename implements atomicfile.Folder.
 func (m mutated) Rename(from, to string) error {
 	if m.kind == InPlace || m.kind == EarlyRename {
 		return nil
@@ -78,7 +78,7 @@ func (m mutated) Rename(from, to string) error {
 }
 
 type mutatedFile struct {
-	disk.File
+	atomicfile.File
 	kind   Mutant
 	folder bool
 	late   []func() error

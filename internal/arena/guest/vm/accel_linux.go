@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 )
 
 // kvmLimit is how long a guest under KVM may take until its init writes its first line. It
@@ -146,5 +146,5 @@ func remember(v kvmTrial) {
 	if err != nil || os.MkdirAll(CacheDir(), 0o755) != nil {
 		return
 	}
-	_ = disk.ReplaceFile(verdictFile(v.Kernel), func(w io.Writer) error { _, err := w.Write(text); return err })
+	_ = atomicfile.ReplaceFile(verdictFile(v.Kernel), func(w io.Writer) error { _, err := w.Write(text); return err })
 }

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 )
 
 // DefaultVersion is the kernel that Find takes if none is named. It is new enough for every
@@ -91,7 +91,7 @@ var errInUse = errors.New("in use by a guest or a download; clean again when tha
 // kernel and the results of probing KVM. It returns the paths that it removed. A file in use
 // stays; that is an error unless the file is temporary.
 func Clean(all bool) ([]string, error) {
-	patterns := []string{kernelsDir() + "/.*", CacheDir() + "/kvm-*.json" + disk.Pending}
+	patterns := []string{kernelsDir() + "/.*", CacheDir() + "/kvm-*.json" + atomicfile.Pending}
 	if all {
 		patterns = append(patterns, kernelsDir()+"/*", CacheDir()+"/kvm-*.json")
 	}

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/cnibench/cnibench/internal/host"
 	"github.com/cnibench/cnibench/internal/host/programs"
 )
@@ -131,7 +131,7 @@ func publish(ctx context.Context, root string) (Kernel, error) {
 	if err := os.Rename(root, final); err != nil && !errors.Is(err, os.ErrExist) && !errors.Is(err, unix.ENOTEMPTY) {
 		return Kernel{}, fmt.Errorf("cache for kernels: %w", err)
 	}
-	if err := disk.SyncPath(kernelsDir()); err != nil {
+	if err := atomicfile.SyncPath(kernelsDir()); err != nil {
 		return Kernel{}, fmt.Errorf("cache for kernels: %w", err)
 	}
 	k, err := Open(filepath.Join(final, "boot", "vmlinuz-"+release), "")

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -109,13 +109,13 @@ func TestClean(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, file := range []string{verdict, verdict + disk.Pending} {
+	for _, file := range []string{verdict, verdict + atomicfile.Pending} {
 		if err := os.WriteFile(file, nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	gone, err := Clean(false)
-	if diff := cmp.Diff([]string{left, verdict + disk.Pending}, gone); diff != "" || err != nil {
+	if diff := cmp.Diff([]string{left, verdict + atomicfile.Pending}, gone); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	gone, err = Clean(true)

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnibench/cnibench/internal/arena/kube"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/cnibench/cnibench/internal/contender"
-	"github.com/cnibench/cnibench/internal/disk"
 )
 
 // maxDownload limits a download, bytes. The largest published manifest of a recipe has
@@ -292,7 +292,7 @@ func checkDigest(file, name, sum string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("remember the digest of %s: %w", name, err)
 	}
-	err = disk.ReplaceFile(file, func(w io.Writer) error {
+	err = atomicfile.ReplaceFile(file, func(w io.Writer) error {
 		_, err := w.Write(append(data, '\n'))
 		return err
 	})

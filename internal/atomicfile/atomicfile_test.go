@@ -1,4 +1,4 @@
-package disk_test
+package atomicfile_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/disk"
+	"github.com/cnibench/cnibench/internal/atomicfile"
 	"github.com/cnibench/cnibench/internal/testutil/disktest"
 )
 
@@ -29,7 +29,7 @@ var replacement = disktest.Suite[string]{
 	Do: func(d *disktest.Disk) string {
 		last := ""
 		for _, text := range []string{oldText, newText} {
-			if disk.Replace(d.Folder(), "file", writes(text)) != nil {
+			if atomicfile.Replace(d.Folder(), "file", writes(text)) != nil {
 				break
 			}
 			last = text
@@ -46,7 +46,7 @@ var replacement = disktest.Suite[string]{
 		case got != oldText && got != newText || last == newText && got != newText:
 			r.Errorf("acknowledged %q: %q", last, got)
 		}
-		if err := disk.ReplaceFile(path, writes("the next")); err != nil {
+		if err := atomicfile.ReplaceFile(path, writes("the next")); err != nil {
 			r.Errorf("it cannot be replaced: %v", err)
 		}
 		if text, err := os.ReadFile(path); err != nil || string(text) != "the next" {
@@ -71,13 +71,13 @@ func TestReplaceFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken")
-	if err := disk.ReplaceFile(link, func(w io.Writer) error { return errors.Join(writes("half")(w), broken) }); !errors.Is(err, broken) {
+	if err := atomicfile.ReplaceFile(link, func(w io.Writer) error { return errors.Join(writes("half")(w), broken) }); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != oldText {
 		t.Errorf("%q, %v", text, err)
 	}
-	if err := disk.ReplaceFile(link, writes(newText)); err != nil {
+	if err := atomicfile.ReplaceFile(link, writes(newText)); err != nil {
 		t.Error(err)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != newText {
@@ -89,7 +89,7 @@ func TestReplaceFile(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
 		t.Errorf("left: %v, %v", entries, err)
 	}
-	if err := disk.ReplaceFile("/dev/full", writes(newText)); !errors.Is(err, syscall.ENOSPC) {
+	if err := atomicfile.ReplaceFile("/dev/full", writes(newText)); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("/dev/full: %v", err)
 	}
 	r, w, err := os.Pipe()
@@ -97,7 +97,7 @@ func TestReplaceFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if err := errors.Join(disk.ReplaceFile(fmt.Sprint("/proc/self/fd/", w.Fd()), writes(newText)), w.Close()); err != nil {
+	if err := errors.Join(atomicfile.ReplaceFile(fmt.Sprint("/proc/self/fd/", w.Fd()), writes(newText)), w.Close()); err != nil {
 		t.Error(err)
 	}
 	if text, err := io.ReadAll(r); err != nil || string(text) != newText {

@@ -1,8 +1,8 @@
-// Package disk writes files that outlive a power cut: what a call returned
+// Package atomicfile writes files that outlive a power cut: what a call returned
 // without an error is on the disk, whole, under its name. The store, the journal
 // of tunings, caches and recordings write through Folder, below which tests put a
-// disk that fails (disktest). It knows no format and no run. Next: disk.go.
-package disk
+// disk that fails (disktest). It knows no format and no run. Next: atomicfile.go.
+package atomicfile
 
 import (
 	"bufio"
