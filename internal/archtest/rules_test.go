@@ -29,7 +29,7 @@ var layers = []layer{
 		why: "quantities are arithmetic, usable from everywhere",
 	},
 	{
-		pkg: "internal/stat", only: []string{"std", "golang.org/x/perf/..."}, never: []string{"os/...", "net/..."}, calls: clock,
+		pkg: "internal/stat", only: []string{"std", "golang.org/x/perf/...", "github.com/aclements/go-moremath/..."}, never: []string{"os/...", "net/..."}, calls: clock,
 		why: "statistics are pure functions of numbers and know nothing of runs",
 	},
 	{

@@ -2,6 +2,8 @@ package stat
 
 import (
 	"math"
+
+	"github.com/aclements/go-moremath/mathx"
 )
 
 // KendallTau returns Kendall's tau-b of paired values: the share of pairs in the same
@@ -11,21 +13,11 @@ func KendallTau(x, y []float64) float64 {
 	var sum, ofX, ofY float64
 	for i := range x {
 		for j := range i {
-			a, b := sign(x[i]-x[j]), sign(y[i]-y[j])
+			a, b := mathx.Sign(x[i]-x[j]), mathx.Sign(y[i]-y[j])
 			sum, ofX, ofY = sum+a*b, ofX+a*a, ofY+b*b
 		}
 	}
 	return sum / math.Sqrt(ofX*ofY) // 0/0 is NaN
-}
-
-func sign(v float64) float64 {
-	switch {
-	case v > 0:
-		return 1
-	case v < 0:
-		return -1
-	}
-	return 0
 }
 
 // KendallInterval returns a confidence interval for the true tau of n pairs of values,

@@ -1,6 +1,10 @@
 package stat
 
-import "math"
+import (
+	"math"
+
+	"github.com/aclements/go-moremath/stats"
+)
 
 // This file knows what repeated values of one kind differ by, pooled over several kinds. It
 // assumes normal noise of one size on the logarithmic scale, which few values force.
@@ -78,55 +82,8 @@ func PooledSpread(rows [][]float64, paired bool) (s Spread, ok bool) {
 
 // studentQuantile returns the quantile of Student's t distribution for p above 1/2.
 func studentQuantile(p, free float64) float64 {
-	low, high := 0.0, 1.0
-	for studentAbove(high, free) > 1-p && high < 1e12 {
-		high *= 2
+	if free > 1e4 { // the library's fraction does not converge far above; the normal is as near as 1e-4
+		return math.Sqrt2 * math.Erfinv(2*p-1)
 	}
-	for range 100 {
-		if middle := (low + high) / 2; studentAbove(middle, free) > 1-p {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return high
-}
-
-// studentAbove returns the chance that Student's t is above a positive value.
-func studentAbove(t, free float64) float64 {
-	return incompleteBeta(free/(free+t*t), free/2, 0.5) / 2
-}
-
-// incompleteBeta returns the regularized incomplete beta function I_x(a, b), by its continued
-// fraction (Abramowitz and Stegun 26.5.8), evaluated by Lentz's method.
-func incompleteBeta(x, a, b float64) float64 {
-	if x <= 0 || x >= 1 {
-		return math.Min(1, math.Max(0, x))
-	}
-	if x > (a+1)/(a+b+2) { // the fraction converges on this side only
-		return 1 - incompleteBeta(1-x, b, a)
-	}
-	logGamma := func(v float64) float64 { l, _ := math.Lgamma(v); return l }
-	front := math.Exp(a*math.Log(x) + b*math.Log1p(-x) + logGamma(a+b) - logGamma(a) - logGamma(b))
-	const tiny = 1e-300
-	nonzero := func(v float64) float64 {
-		if math.Abs(v) < tiny {
-			return tiny
-		}
-		return v
-	}
-	c, d := 1.0, 1/nonzero(1-(a+b)*x/(a+1))
-	f := d
-	for m := 1.0; m < 500; m++ {
-		even := m * (b - m) * x / ((a + 2*m - 1) * (a + 2*m))
-		d, c = 1/nonzero(1+even*d), nonzero(1+even/c)
-		f *= c * d
-		odd := -(a + m) * (a + b + m) * x / ((a + 2*m) * (a + 2*m + 1))
-		d, c = 1/nonzero(1+odd*d), nonzero(1+odd/c)
-		f *= c * d
-		if math.Abs(c*d-1) < 1e-14 {
-			break
-		}
-	}
-	return front * f / a
+	return stats.InvCDF(stats.TDist{V: free})(p)
 }
