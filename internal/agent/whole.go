@@ -31,12 +31,12 @@ const (
 
 func (w *SizeProbe) complete() error {
 	w.Timeout, w.Tries = cmp.Or(w.Timeout, defaultWholeTimeout), cmp.Or(w.Tries, defaultWholeTries)
-	least := w.headers() + measureLen
+	minimum := w.headers() + measureLen
 	switch {
 	case !w.Target.IsValid() || w.Target.Port() == 0:
 		return fmt.Errorf("target %q: want an address and a port", w.Target)
-	case w.Size < least || w.Size > 65535:
-		return fmt.Errorf("size %d: want %d to 65535 bytes", w.Size, least)
+	case w.Size < minimum || w.Size > 65535:
+		return fmt.Errorf("size %d: want %d to 65535 bytes", w.Size, minimum)
 	case w.Timeout < 0 || w.Timeout > maxProbeTimeout || w.Tries < 0 || w.Tries > maxTries:
 		return fmt.Errorf("timeout %v, tries %d: want at most %v and %d", w.Timeout, w.Tries, maxProbeTimeout, maxTries)
 	}
@@ -134,38 +134,38 @@ func (c *Client) Cross(ctx context.Context, ends []*Watch, w SizeProbe) (x Cross
 // LargestWhole returns the largest size that crosses, or 0. On a slow machine a size
 // may cross and yet fail the hasty question. So the smallest size that failed is
 // asked again patiently; if it crosses, the larger sizes are asked patiently too.
-func LargestWhole(least, most int, hasty, patient func(size int) (bool, error)) (int, error) {
-	found, err := largest(least, most, hasty)
-	if err != nil || found == most {
+func LargestWhole(minimum, maximum int, hasty, patient func(size int) (bool, error)) (int, error) {
+	found, err := largest(minimum, maximum, hasty)
+	if err != nil || found == maximum {
 		return found, err
 	}
-	next := max(least, found+1)
+	next := max(minimum, found+1)
 	if crosses, err := patient(next); err != nil || !crosses {
 		return found, err
 	}
-	return largest(next, most, patient)
+	return largest(next, maximum, patient)
 }
 
 // largest returns the largest size from least to most for which ok is true; 0 if ok
 // is false for least. ok must be true up to some size and false beyond.
-func largest(least, most int, ok func(size int) (bool, error)) (int, error) {
-	if fits, err := ok(most); err != nil || fits {
-		return most, err // the usual case
+func largest(minimum, maximum int, ok func(size int) (bool, error)) (int, error) {
+	if fits, err := ok(maximum); err != nil || fits {
+		return maximum, err // the usual case
 	}
-	if fits, err := ok(least); err != nil || !fits {
+	if fits, err := ok(minimum); err != nil || !fits {
 		return 0, err
 	}
-	for most-least > 1 { // ok(least), not ok(most)
-		middle := least + (most-least)/2
+	for maximum-minimum > 1 { // ok(minimum), not ok(maximum)
+		middle := minimum + (maximum-minimum)/2
 		fits, err := ok(middle)
 		if err != nil {
 			return 0, err
 		}
 		if fits {
-			least = middle
+			minimum = middle
 		} else {
-			most = middle
+			maximum = middle
 		}
 	}
-	return least, nil
+	return minimum, nil
 }

@@ -6,13 +6,13 @@ import (
 )
 
 func TestLargest(t *testing.T) {
-	for _, tt := range []struct{ most, path, want int }{
+	for _, tt := range []struct{ maximum, path, want int }{
 		{1500, 1500, 1500}, {1500, 9000, 1500}, {1500, 1450, 1450}, {9000, 577, 577}, {9000, 576, 576}, {9000, 8999, 8999}, {1500, 575, 0},
 	} {
 		asked := 0
-		got, err := largest(576, tt.most, func(size int) (bool, error) { asked++; return size <= tt.path, nil })
+		got, err := largest(576, tt.maximum, func(size int) (bool, error) { asked++; return size <= tt.path, nil })
 		if err != nil || got != tt.want || asked > 16 {
-			t.Errorf("up to %d of %d: %d with %d questions, %v, want %d", tt.path, tt.most, got, asked, err, tt.want)
+			t.Errorf("up to %d of %d: %d with %d questions, %v, want %d", tt.path, tt.maximum, got, asked, err, tt.want)
 		}
 	}
 	broken := errors.New("broken")

@@ -48,9 +48,9 @@ func wholeTogether(e *Evidence, places []FigureKey) (kept []FigureKey, rounds []
 	for _, at := range places {
 		whole[at] = wholeRounds(e, at)
 	}
-	most := slices.Clone(places)
-	slices.SortStableFunc(most, func(a, b FigureKey) int { return len(whole[b]) - len(whole[a]) })
-	for i, at := range most {
+	byWhole := slices.Clone(places)
+	slices.SortStableFunc(byWhole, func(a, b FigureKey) int { return len(whole[b]) - len(whole[a]) })
+	for i, at := range byWhole {
 		common := whole[at]
 		if i > 0 {
 			common = slices.DeleteFunc(slices.Clone(rounds), func(round int) bool { return !slices.Contains(whole[at], round) })

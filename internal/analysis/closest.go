@@ -29,13 +29,13 @@ func (e *Evidence) closest(at FigureKey, ranked map[string]Series, ranks map[str
 	}
 	names := e.OrderContenders(ranked)
 	for _, a := range names {
-		nearest, least := "", math.Inf(1)
+		nearest, minimum := "", math.Inf(1)
 		for _, b := range names {
 			if a == b || !haveCommon(ranks[a].Letters, ranks[b].Letters) {
 				continue
 			}
-			if distance := math.Abs(math.Log(e.Headline(at, a) / e.Headline(at, b))); distance < least {
-				nearest, least = b, distance
+			if distance := math.Abs(math.Log(e.Headline(at, a) / e.Headline(at, b))); distance < minimum {
+				nearest, minimum = b, distance
 			}
 		}
 		if nearest == "" {

@@ -105,17 +105,17 @@ func overBaseline(e *Evidence, at FigureKey, contender string) Series {
 // best goodput of all rounds, which may be another round. perGbit is each round's CPU time
 // by that study's formula, divided by the goodput of the same round.
 func maxCPUPerGbit(goodput, perGbit Series) *float64 {
-	most, best := 0.0, 0.0
+	maximum, best := 0.0, 0.0
 	for round, v := range perGbit {
-		most = max(most, v*goodput[round])
+		maximum = max(maximum, v*goodput[round])
 	}
 	for _, v := range goodput {
 		best = max(best, v)
 	}
-	if most <= 0 || best <= 0 {
+	if maximum <= 0 || best <= 0 {
 		return nil
 	}
-	figure := most / best
+	figure := maximum / best
 	return &figure
 }
 

@@ -16,7 +16,7 @@ import (
 func TestRatioWithinCycles(t *testing.T) {
 	mood := []float64{1, 0.5, 2, 0.7, 1.4}
 	sliced := func(contender string, round int, level float64, each int) result.Sample {
-		s := analysistest.Taken(contender, round, map[string]float64{result.Goodput: 7e9 * level})
+		s := analysistest.ValidSample(contender, round, map[string]float64{result.Goodput: 7e9 * level})
 		s.Slices = &result.Slices{Metrics: map[string][]float64{}}
 		for i, m := range mood {
 			for range each {
@@ -45,7 +45,7 @@ func TestRatioWithinCycles(t *testing.T) {
 // figure: a level would leave bursts out.
 func TestLossOfCycles(t *testing.T) {
 	burst := func(contender string) result.Sample {
-		s := analysistest.Taken(contender, 1, map[string]float64{result.Loss: 0.1})
+		s := analysistest.ValidSample(contender, 1, map[string]float64{result.Loss: 0.1})
 		s.Slices = &result.Slices{Cycles: []int{1, 2, 3, 4, 5}, Metrics: map[string][]float64{result.Loss: {0, 0.01, 0.01, 0.01, 0.47}}}
 		return s
 	}
@@ -59,7 +59,7 @@ func TestLossOfCycles(t *testing.T) {
 // was away do not enter a mean of percentiles.
 func TestPercentileOfARoundIsOfAllItsRequests(t *testing.T) {
 	const p50 = "network_time_p50"
-	r := report.Analyse(analysistest.Stalled(t), analysis.Options{})
+	r := report.Analyse(analysistest.StalledRun(t), analysis.Options{})
 	for _, v := range analysistest.Find(t, r, "host", p50).Values {
 		if math.Abs(v-30e-6) > 1e-6 {
 			t.Errorf("a round has %v, want 30 µs", v)

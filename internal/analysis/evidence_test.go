@@ -71,10 +71,10 @@ func TestPairing(t *testing.T) {
 	rec := &result.Record{Run: result.Run{Baseline: "host"}}
 	for round, speed := range []float64{10, 5, 10} {
 		rec.Samples = append(rec.Samples,
-			analysistest.Taken("host", round+1, map[string]float64{"goodput": speed}),
-			analysistest.Taken("x", round+1, map[string]float64{"goodput": speed * 0.8}))
+			analysistest.ValidSample("host", round+1, map[string]float64{"goodput": speed}),
+			analysistest.ValidSample("x", round+1, map[string]float64{"goodput": speed * 0.8}))
 	}
-	rec.Samples = append(rec.Samples, analysistest.Taken("x", 4, map[string]float64{"goodput": 100})) // no baseline beside it
+	rec.Samples = append(rec.Samples, analysistest.ValidSample("x", 4, map[string]float64{"goodput": 100})) // no baseline beside it
 	r := report.Analyse(rec, analysis.Options{})
 
 	p := 0.25
@@ -93,8 +93,8 @@ func TestPairing(t *testing.T) {
 
 func TestComparisonThatCannotBe(t *testing.T) {
 	rec := &result.Record{Run: result.Run{Baseline: "host"}, Samples: []result.Sample{
-		analysistest.Taken("host", 1, map[string]float64{"retransmits": 0}),
-		analysistest.Taken("x", 1, map[string]float64{"retransmits": 7}),
+		analysistest.ValidSample("host", 1, map[string]float64{"retransmits": 0}),
+		analysistest.ValidSample("x", 1, map[string]float64{"retransmits": 7}),
 	}}
 	if got := analysistest.Find(t, report.Analyse(rec, analysis.Options{}), "x", "retransmits"); got.VsBaseline != nil {
 		t.Errorf("a ratio to zero: %+v", got.VsBaseline)
@@ -126,7 +126,7 @@ func TestGroupsStayApart(t *testing.T) {
 	rec := &result.Record{Run: result.Run{Baseline: "host"}}
 	for _, underlay := range []string{"switch", "vpc"} {
 		for _, contender := range []string{"host", "x"} {
-			s := analysistest.Taken(contender, 1, map[string]float64{"goodput": 8})
+			s := analysistest.ValidSample(contender, 1, map[string]float64{"goodput": 8})
 			if s.Underlay = underlay; underlay == "vpc" {
 				s.Metrics["goodput"] = 2
 				if contender == "x" {
@@ -262,7 +262,7 @@ func TestMemoryOverhead(t *testing.T) {
 	rec := &result.Record{Run: result.Run{Baseline: "host"}}
 	for round, used := range []float64{100, 200, 300} {
 		for contender, more := range map[string]float64{"host": 0, "x": 7} {
-			s := analysistest.Taken(contender, round+1, map[string]float64{"memory_used": used + more, "memory_overhead": 999})
+			s := analysistest.ValidSample(contender, round+1, map[string]float64{"memory_used": used + more, "memory_overhead": 999})
 			s.Step, s.Workload = "idle", "idle"
 			rec.Samples = append(rec.Samples, s)
 		}
@@ -283,11 +283,11 @@ func TestMemoryOverhead(t *testing.T) {
 func TestCurves(t *testing.T) {
 	rec := &result.Record{}
 	for round, us := range []int64{100, 100, 500} {
-		s := analysistest.Taken("host", round+1, nil)
+		s := analysistest.ValidSample("host", round+1, nil)
 		s.Histograms = map[string]*hdrhistogram.Histogram{"latency": analysistest.Histogram(t, us, 4000)}
 		rec.Samples = append(rec.Samples, s)
 	}
-	spoiled := analysistest.Taken("host", 4, nil)
+	spoiled := analysistest.ValidSample("host", 4, nil)
 	spoiled.Verdict = result.Invalid
 	spoiled.Histograms = map[string]*hdrhistogram.Histogram{"latency": analysistest.Histogram(t, 9e6, 4000)}
 	rec.Samples = append(rec.Samples, spoiled)

@@ -24,7 +24,7 @@ func TestLatencyOfAllRounds(t *testing.T) {
 			if round == 4 {
 				us *= 10
 			}
-			s := analysistest.Taken(contender, round, map[string]float64{"latency_p50": float64(us) / 1e6})
+			s := analysistest.ValidSample(contender, round, map[string]float64{"latency_p50": float64(us) / 1e6})
 			s.Histograms = map[string]*hdrhistogram.Histogram{"latency": analysistest.Histogram(t, us, 2500)}
 			rec.Samples = append(rec.Samples, s)
 		}
@@ -109,21 +109,21 @@ func TestRanked(t *testing.T) {
 		t.Errorf("goodput of z, the only one which lost little, is in tier %d", got.Tier)
 	}
 
-	same := analysistest.Paced(5003, "y")
+	same := analysistest.PacedRun(5003, "y")
 	if got := analysistest.Find(t, report.Analyse(same, analysis.Options{}), "x", "rate"); got.Tier != 0 {
 		t.Errorf("the rate of a constant-rate step is in tier %d", got.Tier)
 	}
 	if got := analysistest.Find(t, report.Analyse(same, analysis.Options{}), "x", "cpu_per_request"); !got.Ranked {
 		t.Error("CPU out of phase with the tick is not ranked")
 	}
-	if got := analysistest.Find(t, report.Analyse(analysistest.Paced(5000, "y"), analysis.Options{}), "x", "cpu_per_request"); got.Ranked {
+	if got := analysistest.Find(t, report.Analyse(analysistest.PacedRun(5000, "y"), analysis.Options{}), "x", "cpu_per_request"); got.Ranked {
 		t.Error("CPU in phase with the tick is ranked")
 	}
 }
 
 // A baseline whose goodput says nothing is no base of ratios.
 func TestNoRatioToALossyBaseline(t *testing.T) {
-	rec := analysistest.Record(analysistest.Taken("host", 1, map[string]float64{"goodput": 2, "loss": 0.5}), analysistest.Taken("x", 1, map[string]float64{"goodput": 1, "loss": 0}))
+	rec := analysistest.Record(analysistest.ValidSample("host", 1, map[string]float64{"goodput": 2, "loss": 0.5}), analysistest.ValidSample("x", 1, map[string]float64{"goodput": 1, "loss": 0}))
 	if got := analysistest.Find(t, report.Analyse(rec, analysis.Options{}), "x", "goodput"); got.VsBaseline != nil || !got.Ranked {
 		t.Errorf("ratio %+v, ranked %v; want none and ranked", got.VsBaseline, got.Ranked)
 	}
@@ -154,7 +154,7 @@ func TestPercentileAndRatioAreOfOneKind(t *testing.T) {
 			host, x = analysistest.Tail(t, 100, 1000, 713, 60), analysistest.Tail(t, 100, 1000, 650, 60)
 		}
 		for contender, h := range map[string]*hdrhistogram.Histogram{"host": host, "x": x} {
-			s := analysistest.Taken(contender, round, map[string]float64{"latency_p99": float64(h.ValueAtPercentile(99)) / 1e9})
+			s := analysistest.ValidSample(contender, round, map[string]float64{"latency_p99": float64(h.ValueAtPercentile(99)) / 1e9})
 			s.Histograms = map[string]*hdrhistogram.Histogram{"latency": h}
 			samples = append(samples, s)
 		}
@@ -174,7 +174,7 @@ func BenchmarkPercentiles(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for round := 1; round <= 9; round++ {
 		for _, c := range []string{"host", "a", "b", "c", "d", "e", "f", "g", "h"} {
-			s := analysistest.Taken(c, round, nil)
+			s := analysistest.ValidSample(c, round, nil)
 			s.Histograms = map[string]*hdrhistogram.Histogram{}
 			for _, clock := range []string{"latency", "service_time", "network_time", "send_lag"} {
 				h := hdrhistogram.New(1, 1e10, 3)

@@ -116,12 +116,12 @@ func RoundsForRanks(contenders int, unpaired bool, alpha float64) int {
 	if contenders < 2 {
 		return rounds
 	}
-	pairs, least := 1.0, stat.MinSignedRank
+	pairs, minimum := 1.0, stat.MinSignedRank
 	if unpaired {
 		pairs = float64(contenders*(contenders-1)) / 2
-		least = func(n int) float64 { return stat.MinMannWhitney(n, n) }
+		minimum = func(n int) float64 { return stat.MinMannWhitney(n, n) }
 	}
-	for least(rounds)*pairs > alpha {
+	for minimum(rounds)*pairs > alpha {
 		rounds++
 	}
 	return rounds

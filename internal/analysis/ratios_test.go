@@ -17,8 +17,8 @@ func measuredApart() *result.Record {
 	rec := analysistest.Record()
 	for round, base := range []float64{32e9, 28e9, 34e9} {
 		rec.Samples = append(rec.Samples,
-			analysistest.Taken("host", round+1, map[string]float64{"goodput": base, "retransmits": float64(round)}),
-			analysistest.Taken("x", round+1, map[string]float64{"goodput": []float64{18e9, 23e9, 21e9}[round], "retransmits": 7}))
+			analysistest.ValidSample("host", round+1, map[string]float64{"goodput": base, "retransmits": float64(round)}),
+			analysistest.ValidSample("x", round+1, map[string]float64{"goodput": []float64{18e9, 23e9, 21e9}[round], "retransmits": 7}))
 	}
 	rec.Run.Plan.Rounds = 3
 	return rec
@@ -67,7 +67,7 @@ func TestStandIn(t *testing.T) {
 		{ID: "dts", Workload: "tcp_stream", Path: "pod", Params: map[string]any{"streams": 1.0}},
 		{ID: "sts", Workload: "tcp_stream", Path: "service", Params: map[string]any{"streams": 1.0}},
 	}
-	s := analysistest.Taken("x", 1, map[string]float64{"goodput": 16e9})
+	s := analysistest.ValidSample("x", 1, map[string]float64{"goodput": 16e9})
 	s.Step, s.Path = "sts", "service"
 	for s.Round = 1; s.Round <= 3; s.Round++ {
 		rec.Samples = append(rec.Samples, s)
@@ -94,7 +94,7 @@ func TestStandInOfARound(t *testing.T) {
 	}
 	rec.Run.Plan.Gaps = []result.Gap{{Contender: "host", Step: "sts"}}
 	for round, goodput := range []float64{8e9, 7e9, 8.5e9} { // a quarter of the host's in each
-		s := analysistest.Taken("x", round+1, map[string]float64{"goodput": goodput, "service_sync_time": 2})
+		s := analysistest.ValidSample("x", round+1, map[string]float64{"goodput": goodput, "service_sync_time": 2})
 		s.Step, s.Path = "sts", "service"
 		rec.Samples = append(rec.Samples, s)
 	}

@@ -26,11 +26,11 @@ func detectable(sd float64, n int, needs func(n int) float64) (mdd *float64, rou
 		return nil, 0
 	}
 	rounds = stat.RoundsFor(math.Log1p(wantedChange)/sd, needs)
-	least := needs(n)
-	if math.IsInf(least, 1) {
+	minimum := needs(n)
+	if math.IsInf(minimum, 1) {
 		return nil, rounds
 	}
-	change := math.Expm1(least * sd)
+	change := math.Expm1(minimum * sd)
 	if math.IsInf(change, 1) {
 		return nil, rounds
 	}

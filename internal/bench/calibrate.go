@@ -285,13 +285,13 @@ func lowest(rates []float64, errs []error) (float64, error) {
 	if errs[0] != nil {
 		return 0, errs[0]
 	}
-	least := rates[0]
+	minimum := rates[0]
 	for i, rate := range rates {
 		if errs[i] == nil {
-			least = min(least, rate)
+			minimum = min(minimum, rate)
 		}
 	}
-	return least, nil
+	return minimum, nil
 }
 
 // A capacity is guessed from short closed loops on each deployment: maxLoops if there is only

@@ -24,9 +24,9 @@ func (together) MaxUp() int { return 9 }
 
 // paced is a Sliceable that measures what it is told to, by slice.
 type paced struct {
-	open, most int
-	taken      []string         // "contender" of each slice, in order
-	after      func(slices int) // called after each slice
+	open, maximum int
+	taken         []string         // "contender" of each slice, in order
+	after         func(slices int) // called after each slice
 }
 
 func (*paced) Info() workload.Info {
@@ -37,7 +37,7 @@ func (*paced) Drive(context.Context, *workload.Session) (workload.Outcome, error
 }
 func (w *paced) Open(context.Context, *workload.Session) (workload.Slicer, error) {
 	w.open++
-	w.most = max(w.most, w.open)
+	w.maximum = max(w.maximum, w.open)
 	return &pacedSlicer{w: w, id: w.open}, nil
 }
 
@@ -93,8 +93,8 @@ func TestCycles(t *testing.T) {
 		t.Fatal(err)
 	}
 	took, elapsed := time.Since(begun).Seconds(), 0.0
-	if a.open != 0 || w.open != 0 || w.most != 5 {
-		t.Errorf("%d networks and %d loads are open; at most %d loads were at once, want all 5", a.open, w.open, w.most)
+	if a.open != 0 || w.open != 0 || w.maximum != 5 {
+		t.Errorf("%d networks and %d loads are open; at most %d loads were at once, want all 5", a.open, w.open, w.maximum)
 	}
 	samples := samplesOf(t, r)
 	if len(samples) != 2*5*2 {
@@ -147,8 +147,8 @@ func TestBlocks(t *testing.T) {
 	if err := r.Run(t.Context(), p, nil); err != nil {
 		t.Fatal(err)
 	}
-	if a.open != 0 || w.open != 0 || w.most != 3 {
-		t.Errorf("%d networks and %d loads are open; at most %d loads were at once, want 3", a.open, w.open, w.most)
+	if a.open != 0 || w.open != 0 || w.maximum != 3 {
+		t.Errorf("%d networks and %d loads are open; at most %d loads were at once, want 3", a.open, w.open, w.maximum)
 	}
 	beside := map[int][]string{} // the contenders of each cycle
 	for _, s := range samplesOf(t, r) {

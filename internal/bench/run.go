@@ -338,11 +338,11 @@ type estimate struct {
 	part        float64 // the done part of the steps that run now; 1 is one step of one contender
 	begin       time.Time
 	guess       time.Duration // time of a step, until the first step is done
-	most        time.Duration // limit of the whole run; 0 is none
+	maximum     time.Duration // limit of the whole run; 0 is none
 }
 
 func newEstimate(plan *result.Plan, visits []Visit) *estimate {
-	e := &estimate{begin: time.Now(), most: plan.MaxTime.Duration()}
+	e := &estimate{begin: time.Now(), maximum: plan.MaxTime.Duration()}
 	e.total = stepsIn(visits)
 	const overhead = 700 * time.Millisecond // of a step: start, stop and a share of the set-up
 	e.guess = (plan.Warmup + plan.Duration).Duration() + overhead
@@ -357,8 +357,8 @@ func (e *estimate) now(text string) Progress {
 		each = time.Duration(float64(time.Since(e.begin)) / done)
 	}
 	remaining := time.Duration(float64(each) * (float64(e.total) - done))
-	if e.most > 0 {
-		remaining = min(remaining, max(0, e.most-time.Since(e.begin)))
+	if e.maximum > 0 {
+		remaining = min(remaining, max(0, e.maximum-time.Since(e.begin)))
 	}
 	return Progress{Done: int(done), Total: e.total, Text: text, Remaining: remaining}
 }

@@ -69,24 +69,24 @@ type pace struct {
 	allowedTimeout   time.Duration // for the answer of an allowed probe that did not answer within forbiddenTimeout
 	tries            int           // of every connection while a policy holds
 	settle           time.Duration // until new pods reach each other
-	most             time.Duration // until a policy has its effect, or is gone
-	fewer            time.Duration // the same once a policy had no effect, or ten times the slowest effect so far
-	least            time.Duration // the same while no policy has had any effect
+	effectTimeout    time.Duration // until a policy has its effect, or is gone
+	laterTimeout     time.Duration // the same once a policy had no effect, or ten times the slowest effect so far
+	idleTimeout      time.Duration // the same while no policy has had any effect
 	lenient          time.Duration // how long a lenient reading must hold to be believed
-	beat             time.Duration // between the probes that time an effect
+	probeInterval    time.Duration // between the probes that time an effect
 	times            int           // how often the effect is timed
 	repeats          int           // of a case that failed
-	late             time.Duration // until a policy has its effect in a repetition
-	budget           time.Duration // for all repetitions
+	repeatTimeout    time.Duration // until a policy has its effect in a repetition
+	repeatBudget     time.Duration // for all repetitions
 	young            time.Duration // how long new pods are asked
 	look             time.Duration // between looks at the engine's own pods
 }
 
 var usualPace = pace{
 	forbiddenTimeout: 500 * time.Millisecond, allowedTimeout: patience, tries: 3,
-	settle: settleTime, most: 20 * time.Second, fewer: 5 * time.Second, least: 2 * time.Second, lenient: 2 * time.Second,
-	beat: 10 * time.Millisecond, times: 5,
-	repeats: 2, late: 20 * time.Second, budget: 2 * time.Minute,
+	settle: settleTime, effectTimeout: 20 * time.Second, laterTimeout: 5 * time.Second, idleTimeout: 2 * time.Second, lenient: 2 * time.Second,
+	probeInterval: 10 * time.Millisecond, times: 5,
+	repeats: 2, repeatTimeout: 20 * time.Second, repeatBudget: 2 * time.Minute,
 	young: 5 * time.Second, look: 2 * time.Second,
 }
 

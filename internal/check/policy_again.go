@@ -18,7 +18,7 @@ const unstable = "unstable"
 // where nothing was enforced so far, and when the time for it is used up.
 func (st *stage) retry(ctx context.Context, t trial, parts []part, flows []flow, cases []Case) error {
 	attempts := map[string]*attempt{}
-	for n := 0; n < st.pace.repeats && st.working && st.repeated < st.pace.budget; n++ {
+	for n := 0; n < st.pace.repeats && st.working && st.repeated < st.pace.repeatBudget; n++ {
 		var failed []part
 		for i, c := range cases {
 			if c.Verdict == Fail {
@@ -32,7 +32,7 @@ func (st *stage) retry(ctx context.Context, t trial, parts []part, flows []flow,
 		asked := slices.DeleteFunc(slices.Clone(flows), func(f flow) bool {
 			return !slices.ContainsFunc(failed, func(p part) bool { return p.has(f) })
 		})
-		repeats, err := st.enforce(ctx, t, failed, asked, st.pace.late)
+		repeats, err := st.enforce(ctx, t, failed, asked, st.pace.repeatTimeout)
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ func (st *stage) effect(ctx context.Context) (Case, error) {
 	for range st.pace.times {
 		took, happened, err := st.until(ctx, f, true, func() error { return st.sandbox.Apply(ctx, []byte(effectPolicy)) })
 		if err != nil || !happened {
-			c.Text = fmt.Sprintf("a policy had no effect within %v", st.pace.most)
+			c.Text = fmt.Sprintf("a policy had no effect within %v", st.pace.effectTimeout)
 			return c, err
 		}
 		effects = append(effects, took)
@@ -48,7 +48,7 @@ func (st *stage) effect(ctx context.Context) (Case, error) {
 			return c, err
 		}
 		if !happened {
-			st.stayedClosed = append(st.stayedClosed, fmt.Sprintf("effect: %s does not reach %s within %v", f.from, f.over(), st.pace.most))
+			st.stayedClosed = append(st.stayedClosed, fmt.Sprintf("effect: %s does not reach %s within %v", f.from, f.over(), st.pace.effectTimeout))
 			break
 		}
 		backs = append(backs, took)
@@ -83,7 +83,7 @@ func (st *stage) until(ctx context.Context, f flow, off bool, act func() error) 
 	if err := act(); err != nil {
 		return 0, false, err
 	}
-	for end := time.Now().Add(st.pace.most); ; {
+	for end := time.Now().Add(st.pace.effectTimeout); ; {
 		at, found, err := p.findTurn(began, off)
 		switch {
 		case err != nil:
@@ -118,12 +118,12 @@ type beat struct {
 const maxWaiting = 48
 
 func (p *repeatedProbe) run(ctx context.Context, st *stage, f flow) {
-	tick := time.NewTicker(st.pace.beat)
+	tick := time.NewTicker(st.pace.probeInterval)
 	defer tick.Stop()
 	room := make(chan struct{}, maxWaiting)
 	// An answer that takes longer than this counts as none, so that room is never
 	// used up.
-	timeout := min(st.pace.forbiddenTimeout, maxWaiting/2*st.pace.beat)
+	timeout := min(st.pace.forbiddenTimeout, maxWaiting/2*st.pace.probeInterval)
 	for {
 		select {
 		case <-ctx.Done():

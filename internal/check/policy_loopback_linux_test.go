@@ -51,9 +51,9 @@ func TestPolicyOnLoopback(t *testing.T) {
 	defer subject.Close()
 	r, err := policy{pace: pace{
 		forbiddenTimeout: time.Second, allowedTimeout: time.Second, tries: 3,
-		settle: time.Minute, most: 100 * time.Millisecond, fewer: 40 * time.Millisecond, least: 40 * time.Millisecond, lenient: 20 * time.Millisecond,
-		beat: time.Millisecond, times: 3,
-		late: 60 * time.Millisecond, budget: time.Minute,
+		settle: time.Minute, effectTimeout: 100 * time.Millisecond, laterTimeout: 40 * time.Millisecond, idleTimeout: 40 * time.Millisecond, lenient: 20 * time.Millisecond,
+		probeInterval: time.Millisecond, times: 3,
+		repeatTimeout: 60 * time.Millisecond, repeatBudget: time.Minute,
 	}, hire: hire}.Run(t.Context(), subject)
 	if err != nil {
 		t.Fatal(err)

@@ -88,7 +88,7 @@ func (st *stage) rest(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(5 * st.pace.beat):
+	case <-time.After(5 * st.pace.probeInterval):
 		return nil
 	}
 }

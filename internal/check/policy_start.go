@@ -56,7 +56,7 @@ func (st *stage) start(ctx context.Context) (c Case, err error) {
 		return c, err
 	}
 	if !happened {
-		c.Text = fmt.Sprintf("a policy on what pods send had no effect within %v", st.pace.most)
+		c.Text = fmt.Sprintf("a policy on what pods send had no effect within %v", st.pace.effectTimeout)
 		return c, st.sandbox.Delete(ctx)
 	}
 	saw := make([]arena.Attempts, len(newcomers))

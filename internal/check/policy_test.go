@@ -157,7 +157,7 @@ func TestPolicyEnforced(t *testing.T) {
 				t.Errorf("%d cases, want %d", len(r.Cases), want)
 			}
 			effect := caseOf(t, r, "effect")
-			lag, beat := int(s.lag.Milliseconds()), int(usualPace.beat.Milliseconds())
+			lag, beat := int(s.lag.Milliseconds()), int(usualPace.probeInterval.Milliseconds())
 			wrong := func(name string) bool { ms := effect.Values[name]; return ms < lag || ms > lag+7*beat } // one in seven is lost
 			if effect.Values["times"] != usualPace.times || wrong("effect_ms") || wrong("back_ms") {
 				t.Errorf("%+v", effect)

@@ -171,9 +171,9 @@ func (st *stage) predict(list []networkPolicy, flows []flow, d leniency) []bool 
 func (st *stage) limit() time.Duration {
 	switch {
 	case st.tried && !st.working:
-		return st.pace.least
+		return st.pace.idleTimeout
 	case !st.waitedInVain:
-		return st.pace.most
+		return st.pace.effectTimeout
 	}
-	return min(st.pace.most, max(st.pace.fewer, 10*st.slowest))
+	return min(st.pace.effectTimeout, max(st.pace.laterTimeout, 10*st.slowest))
 }

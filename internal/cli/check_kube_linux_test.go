@@ -55,7 +55,7 @@ func TestKubeCheckPolicy(t *testing.T) {
 // A rule on one node that accepts everything in front of a product's chains leaves its
 // policies half enforced: the check finds it, and names the node.
 func TestKubeCheckPolicyHalf(t *testing.T) {
-	bed := kubetest.GivenBed(t)
+	bed := kubetest.GetBed(t)
 	leavesNothing(t)
 	if product := clusterProduct(t); !slices.Contains([]string{"Calico", "Canal", "Kube-router"}, product) {
 		t.Skipf("the cluster's pod network is %s, whose policies such a rule does not go around; put Calico, Canal or kube-router on it, e.g. testbed install kuberouter", product)
@@ -157,7 +157,7 @@ func TestKubeCheckUnderlay(t *testing.T) {
 // clusterProduct is the pod network that the cluster has.
 func clusterProduct(t *testing.T) string {
 	t.Helper()
-	given := kubetest.Given(t)
+	given := kubetest.GetCluster(t)
 	a, err := kube.New(t.Context(), kube.Options{Kubeconfig: given.Kubeconfig, Image: given.Image})
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ func TestSlowedContenderFailsTheGate(t *testing.T) {
 	needs.Slow(t, "compares two runs")
 	// Of one figure four rounds are enough; a busy machine may spoil more than one.
 	const enough = 4
-	dirs, least := map[string]string{}, enough
+	dirs, minimum := map[string]string{}, enough
 	for name, more := range map[string]string{
 		"PLAIN": "", "SLOWED": `,{"type":"bandwidth","ingressRate":1000000000,"ingressBurst":8000000,"egressRate":1000000000,"egressBurst":8000000}`,
 	} {
@@ -38,11 +38,11 @@ func TestSlowedContenderFailsTheGate(t *testing.T) {
 			}
 			dirs[name] = r.dir
 		}
-		least = min(least, valid)
+		minimum = min(minimum, valid)
 	}
-	if least < enough {
+	if minimum < enough {
 		told{"compare PLAIN SLOWED --fail-on 5% --contenders custom --metric goodput", 4, "", ""}.check(t, dirs)
-		t.Logf("the machine was too busy: %d valid rounds, want %d", least, enough)
+		t.Logf("the machine was too busy: %d valid rounds, want %d", minimum, enough)
 		return
 	}
 	for _, c := range []told{

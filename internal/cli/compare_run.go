@@ -115,7 +115,7 @@ func (f *compareFlags) compare(c *cobra.Command, oldDirs, newDirs []string, opt 
 	if err != nil {
 		return err
 	}
-	if err := f.alike(compared.Differences); err != nil {
+	if err := f.requireAlike(compared.Differences); err != nil {
 		return err
 	}
 	if err := f.write(c.OutOrStdout(), compared); err != nil {
@@ -145,8 +145,8 @@ func (f *compareFlags) loadMore(dirs []string) (list []*result.Record, err error
 	return list, nil
 }
 
-// alike refuses runs that differ in what the flags don't allow.
-func (f *compareFlags) alike(all []compare.Difference) error {
+// requireAlike refuses runs that differ in what the flags don't allow.
+func (f *compareFlags) requireAlike(all []compare.Difference) error {
 	refused := slices.DeleteFunc(slices.Clone(all), func(d compare.Difference) bool { return f.force || f.mixed && d.OfVersions() })
 	if len(refused) == 0 {
 		return nil

@@ -45,7 +45,7 @@ func tunnelOf(t *testing.T, bed kubetest.Bed) string {
 // with the device where it has one. That it comes first is for the matrix of docs/diagnose.md: a
 // busy machine has causes of its own.
 func TestKubeDiagnose(t *testing.T) {
-	bed := kubetest.GivenBed(t)
+	bed := kubetest.GetBed(t)
 	leavesNothing(t)
 	tunnel := tunnelOf(t, bed)
 	shared, err := os.MkdirTemp("/var/tmp", "cnibench-test-") // the nodes have a /tmp of their own
@@ -90,7 +90,7 @@ func TestKubeDiagnose(t *testing.T) {
 // A diagnosis that is killed while it tries a setting leaves nothing on the node and nothing in
 // the cluster, and clean finds nothing to take back.
 func TestKubeDiagnoseKilled(t *testing.T) {
-	bed := kubetest.GivenBed(t)
+	bed := kubetest.GetBed(t)
 	leavesNothing(t)
 	tunnel := tunnelOf(t, bed)
 	bed.OnNode(t, plantedNode, "ethtool -K "+tunnel+" tx off tso off gso off")

@@ -264,7 +264,7 @@ func TestRunKilled(t *testing.T) {
 	if n := len(steps(rec)); n != 8 {
 		t.Errorf("%d samples after --resume, want 8", n)
 	}
-	if len(rec.Sealed()) != len(rec.Samples) {
+	if len(rec.SealedKeys()) != len(rec.Samples) {
 		t.Error("--resume repeated a sample")
 	}
 	for i, s := range before {

@@ -86,9 +86,9 @@ func TestHostileNumbers(t *testing.T) {
 }
 
 // exploreHostile shows the run directory as a page in bounded memory (KiB) and time, and ends.
-func exploreHostile(t *testing.T, dir string, memory int, most time.Duration) {
+func exploreHostile(t *testing.T, dir string, memory int, maximum time.Duration) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), most)
+	ctx, cancel := context.WithTimeout(t.Context(), maximum)
 	defer cancel()
 	c := exec.CommandContext(ctx, "sh", "-c", fmt.Sprintf("ulimit -v %d; exec %s explore %s", memory, program, dir))
 	var said strings.Builder

@@ -19,7 +19,7 @@ import (
 // One command installs, measures and removes each product, and its report is
 // that of a lab: the same contenders, steps and figures.
 func TestKubeRunInstalls(t *testing.T) {
-	bed := kubetest.GivenBed(t)
+	bed := kubetest.GetBed(t)
 	leavesNothing(t)
 	bed.WithoutPodNetwork(t)
 
@@ -58,7 +58,7 @@ func TestKubeRunInstalls(t *testing.T) {
 // recipes pin, and leave rules, ipsets, interfaces, settings and nodes as they were. Of Canal
 // the test bed lacks the version of flannel. make test-products sets the variable.
 func TestKubeRunInstallsPublished(t *testing.T) {
-	bed := kubetest.GivenBed(t)
+	bed := kubetest.GetBed(t)
 	leavesNothing(t)
 	bed.WithoutPodNetwork(t)
 	products, versions := []string{"kuberouter"}, "2024"

@@ -30,13 +30,13 @@ import (
 // whose nodes hold the image.
 func clusterArgs(t *testing.T) []string {
 	t.Helper()
-	return []string{"--arena", run.Kube, "--kubeconfig", kubetest.Given(t).Kubeconfig}
+	return []string{"--arena", run.Kube, "--kubeconfig", kubetest.GetCluster(t).Kubeconfig}
 }
 
 // podArgs are those of a command that makes pods.
 func podArgs(t *testing.T) []string {
 	t.Helper()
-	return append(clusterArgs(t), "--image", kubetest.Given(t).Image, "--pull-policy", "Never")
+	return append(clusterArgs(t), "--image", kubetest.GetCluster(t).Image, "--pull-policy", "Never")
 }
 
 // brief makes a run of seconds a step.
@@ -107,7 +107,7 @@ func TestKubeRun(t *testing.T) {
 		t.Errorf("%d samples, want 4: 2 contenders, 2 steps", n)
 	}
 	validate(t, "run-1.schema.json", read(t, filepath.Join(r.dir, "run.json")))
-	for _, secret := range []string{kubetest.Given(t).Kubeconfig, "kubeconfig"} {
+	for _, secret := range []string{kubetest.GetCluster(t).Kubeconfig, "kubeconfig"} {
 		if bytes.Contains(read(t, filepath.Join(r.dir, "run.json")), []byte(secret)) {
 			t.Errorf("run.json has %q", secret)
 		}
@@ -222,7 +222,7 @@ func TestKubeInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = r.Wait()
-	want := "cnibench run --resume " + r.dir + " --kubeconfig=" + kubetest.Given(t).Kubeconfig
+	want := "cnibench run --resume " + r.dir + " --kubeconfig=" + kubetest.GetCluster(t).Kubeconfig
 	if code := r.ProcessState.ExitCode(); code != exit.Failed || !strings.Contains(r.stderr.String(), want) {
 		t.Errorf("exit code %d, want %d and %q: %s", code, exit.Failed, want, r.stderr.String())
 	}
@@ -231,7 +231,7 @@ func TestKubeInterrupted(t *testing.T) {
 // Two contexts, here of one cluster, are measured one after the other and compared.
 func TestKubeRunContexts(t *testing.T) {
 	leavesNothing(t)
-	config, err := clientcmd.LoadFromFile(kubetest.Given(t).Kubeconfig)
+	config, err := clientcmd.LoadFromFile(kubetest.GetCluster(t).Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func listPublished(*run.Catalogue) ([][]string, any, error) {
 	var rows [][]string
 	var values []value
 	for _, s := range all {
-		values = append(values, value{s.ID, s.Title, s.Author, s.Date, s.URL, s.Compared(), len(s.Tables)})
+		values = append(values, value{s.ID, s.Title, s.Author, s.Date, s.URL, s.ComparedClasses(), len(s.Tables)})
 		rows = append(rows, []string{s.ID, s.Author, s.Date, s.Title})
 	}
 	return rows, values, nil

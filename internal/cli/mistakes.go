@@ -89,7 +89,7 @@ func runDirs(minimum, maximum int) cobra.PositionalArgs {
 		if len(here) == 0 {
 			return exit.Usage("which run? %s; no run directory is in this folder: `cnibench run` makes one", command)
 		}
-		slices.SortFunc(here, func(a, b string) int { return modified(b).Compare(modified(a)) })
+		slices.SortFunc(here, func(a, b string) int { return modTime(b).Compare(modTime(a)) })
 		for i := range here {
 			here[i] = filepath.Dir(here[i])
 		}
@@ -98,8 +98,8 @@ func runDirs(minimum, maximum int) cobra.PositionalArgs {
 	}
 }
 
-// modified returns when the file was changed last; the zero time if it cannot be read.
-func modified(file string) time.Time {
+// modTime returns when the file was changed last; the zero time if it cannot be read.
+func modTime(file string) time.Time {
 	info, err := os.Stat(file)
 	if err != nil {
 		return time.Time{}

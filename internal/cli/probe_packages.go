@@ -39,9 +39,9 @@ func (f *packagesFlags) run(c *cobra.Command, asJSON bool) error {
 	}
 	out := c.OutOrStdout()
 	if asJSON {
-		return cmdutil.PrintJSON(out, packagesResult{"cnibench/packages/1", host.Here().Name, list.Install(), list})
+		return cmdutil.PrintJSON(out, packagesResult{"cnibench/packages/1", host.ThisDistribution().Name, list.Install(), list})
 	}
-	missing := list.Missing()
+	missing := list.FindMissing()
 	if len(missing) == 0 {
 		fmt.Fprintln(out, "Every program is here.")
 		return nil

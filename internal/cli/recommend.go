@@ -164,7 +164,7 @@ func (f *recommendFlags) run(c *cobra.Command, args []string) error {
 	for _, err := range failed {
 		fmt.Fprintf(c.ErrOrStderr(), "cnibench: %v\n", err)
 	}
-	if list, err = choosingTogether(args, list, records); err != nil {
+	if list, err = chooseTogether(args, list, records); err != nil {
 		return err
 	}
 	write := func(w io.Writer, opt report.Options) (err error) {

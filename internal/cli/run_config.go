@@ -61,7 +61,7 @@ func preset(c *cobra.Command, name string, value any) error {
 	if flag.Changed {
 		return nil
 	}
-	for _, one := range listed(value) {
+	for _, one := range toList(value) {
 		if err := c.Flags().Set(name, fmt.Sprint(one)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -98,8 +98,8 @@ func applyStudy(c *cobra.Command, f *runFlags) error {
 	return nil
 }
 
-// listed is the value of a flag, or the values of one that is given several times.
-func listed(value any) []any {
+// toList is the value of a flag, or the values of one that is given several times.
+func toList(value any) []any {
 	if list, ok := value.([]any); ok {
 		return list
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/cnibench/cnibench/internal/text"
 )
 
-// repeated returns a request for each of the runs that --repeat asks for, in folders 1, 2, … of
+// repeatRuns returns a request for each of the runs that --repeat asks for, in folders 1, 2, … of
 // OUT.
-func (f *runFlags) repeated() ([]*runFlags, error) {
+func (f *runFlags) repeatRuns() ([]*runFlags, error) {
 	switch {
 	case f.repeat < 1 || f.spread < 0:
 		return nil, exit.Usage("--repeat wants 1 run or more, and --spread no negative time")
@@ -45,7 +45,7 @@ func (f *runFlags) repeated() ([]*runFlags, error) {
 // runRepeats makes one run after the other, each begun --spread after the one before, and
 // shows what they say together.
 func (f *runFlags) runRepeats(c *cobra.Command) error {
-	runs, err := f.repeated()
+	runs, err := f.repeatRuns()
 	if err != nil {
 		return err
 	}

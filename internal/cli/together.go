@@ -36,9 +36,9 @@ func together(args []string, shown []report.Run, records []*result.Record) ([]re
 	return shown[:1], nil
 }
 
-// choosingTogether returns the choice of the first of several runs of one kind, with what the
+// chooseTogether returns the choice of the first of several runs of one kind, with what the
 // others would choose.
-func choosingTogether(args []string, list []*analysis.Recommendation, records []*result.Record) ([]*analysis.Recommendation, error) {
+func chooseTogether(args []string, list []*analysis.Recommendation, records []*result.Record) ([]*analysis.Recommendation, error) {
 	one := func(rec *result.Record) *analysis.Report {
 		return &analysis.Report{Run: analysis.RunInfo{ID: rec.Run.ID, Started: rec.Run.Started, Arena: rec.Run.Arena, Suite: rec.Run.Plan.Suite, Environment: rec.Run.Environment}, Baseline: rec.Run.Baseline, Plan: rec.Run.Plan}
 	}

@@ -41,12 +41,12 @@ func TestRunsTogether(t *testing.T) {
 // --repeat makes folders of one run each, and seeds that differ.
 func TestRepeated(t *testing.T) {
 	_, f := parsed(t, "--repeat=3", "--spread=1h", "--out=o", "--seed=7")
-	list, err := f.repeated()
+	list, err := f.repeatRuns()
 	if err != nil || len(list) != 3 || list[2].Out != "o/3" || list[2].Seed != 9 {
 		t.Fatalf("%d runs, %v", len(list), err)
 	}
 	for _, args := range [][]string{{"--repeat=0"}, {"--spread=1h"}, {"--repeat=2", "--spread=-1s"}, {"--repeat=2", "--resume=x"}} {
-		if _, f := parsed(t, args...); func() bool { _, err := f.repeated(); return err == nil }() {
+		if _, f := parsed(t, args...); func() bool { _, err := f.repeatRuns(); return err == nil }() {
 			t.Errorf("%v is accepted", args)
 		}
 	}

@@ -123,7 +123,7 @@ func TestKubeTuneEnded(t *testing.T) {
 // tunable are the nodes, of which the test leaves nothing.
 func tunable(t *testing.T) (kubetest.Bed, []string) {
 	t.Helper()
-	bed := kubetest.GivenBed(t)
+	bed := kubetest.GetBed(t)
 	leavesNothing(t)
 	return bed, slices.Sorted(maps.Keys(standings(t)))
 }
@@ -174,7 +174,7 @@ func settings(t *testing.T, bed kubetest.Bed, nodes []string) map[string]string 
 // hasNamespace says that the cluster holds a namespace of cnibench.
 func hasNamespace(t *testing.T) bool {
 	t.Helper()
-	cluster, err := kube.Connect(t.Context(), kube.Options{Kubeconfig: kubetest.Given(t).Kubeconfig})
+	cluster, err := kube.Connect(t.Context(), kube.Options{Kubeconfig: kubetest.GetCluster(t).Kubeconfig})
 	if err != nil {
 		t.Fatal(err)
 	}

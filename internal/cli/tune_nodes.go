@@ -54,7 +54,7 @@ func showNodes(c *cobra.Command, all []run.NodeAnswer, next string, compare tune
 	}
 	code := exit.Done
 	for _, did := range all {
-		note, problem := parted(did, next)
+		note, problem := splitAnswer(did, next)
 		stdout.add(did.Node, together.Each[did.Node])
 		notes.add(did.Node, note)
 		if problem != nil {
@@ -140,9 +140,9 @@ func printNodes(c *cobra.Command, stdout *said, together tunecmd.Compared) error
 	return nil
 }
 
-// parted are what a node's program said beside its result, and why it failed;
+// splitAnswer are what a node's program said beside its result, and why it failed;
 // next is the next step where it was not said.
-func parted(did run.NodeAnswer, next string) (notes string, problem error) {
+func splitAnswer(did run.NodeAnswer, next string) (notes string, problem error) {
 	const mark = "cnibench: " // of Main
 	text := did.Stderr
 	at := 0

@@ -380,12 +380,12 @@ func (c *Case) hops(p *Path, endpoints ...string) (list []Hop) {
 	if list := probe.Slices[Goodput]; len(list) > 0 { // the figure is the best slice's, the counters are of all
 		arrived = stat.Mean(list)
 	}
-	most := arrived / 8 * probe.Seconds
-	if most < minBulk { // next to nothing arrived: what was sent tells the way
-		most = 0
+	maximum := arrived / 8 * probe.Seconds
+	if maximum < minBulk { // next to nothing arrived: what was sent tells the way
+		maximum = 0
 		for key, v := range probe.Counters[p.From] {
 			if strings.HasPrefix(key, "node_network_transmit_bytes{") && !strings.Contains(key, `"lo"`) {
-				most = max(most, v)
+				maximum = max(maximum, v)
 			}
 		}
 	}
@@ -399,7 +399,7 @@ func (c *Case) hops(p *Path, endpoints ...string) (list []Hop) {
 			for _, way := range []string{"receive", "transmit"} {
 				h := Hop{endpoint, d.Name, way == "transmit",
 					counters[series("node_network_"+way+"_bytes", label)], counters[series("node_network_"+way+"_packets", label)]}
-				if h.Packets > 0 && h.Bytes >= most/2 && most > 0 {
+				if h.Packets > 0 && h.Bytes >= maximum/2 && maximum > 0 {
 					list = append(list, h)
 				}
 			}

@@ -284,9 +284,9 @@ func (t *Trial) effect() (first *Effect, decided bool) {
 			continue
 		}
 		ratios := make([]float64, len(f.With))
-		least := slices.Max(slices.Concat(f.With, f.Without)) / maxRatio // slices in which nothing arrived
+		minimum := slices.Max(slices.Concat(f.With, f.Without)) / maxRatio // slices in which nothing arrived
 		for i := range ratios {
-			ratios[i] = max(f.With[i], least) / max(f.Without[i], least, math.SmallestNonzeroFloat64)
+			ratios[i] = max(f.With[i], minimum) / max(f.Without[i], minimum, math.SmallestNonzeroFloat64)
 		}
 		s := stat.PairedShift(ratios, 0.95)
 		e := &Effect{Metric: f.Metric, Without: stat.Median(f.Without), With: stat.Median(f.With), Ratio: s.Ratio}

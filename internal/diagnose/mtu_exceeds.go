@@ -21,11 +21,11 @@ func (c *Case) podMTU(back bool) int {
 // of the bulk between the nodes passed.
 func (c *Case) uplink(node string) *Device {
 	var best *Device
-	most := 0.0
+	maximum := 0.0
 	for _, back := range directions {
 		for _, h := range c.hops(c.path(Host, back), node) {
-			if d := c.snapshot(node).device(h.Device); d != nil && h.Bytes > most {
-				most, best = h.Bytes, d
+			if d := c.snapshot(node).device(h.Device); d != nil && h.Bytes > maximum {
+				maximum, best = h.Bytes, d
 			}
 		}
 	}

@@ -16,7 +16,7 @@ func (c *collector) kernel() {
 	c.set("kernel.release", release)
 	c.set("kernel.version", c.read("proc/sys/kernel/version"))
 	c.set("kernel.cmdline", commandLine(c.read("proc/cmdline")))
-	config, ok := parse(c, "proc/config.gz", gunzipped(parseConfig))
+	config, ok := parse(c, "proc/config.gz", withGunzip(parseConfig))
 	for _, name := range []string{"boot/config-" + release, "lib/modules/" + release + "/config"} {
 		if !ok && release != "" {
 			config, ok = parse(c, name, parseConfig)
@@ -27,7 +27,7 @@ func (c *collector) kernel() {
 	}
 }
 
-func gunzipped[T any](parser func(io.Reader) (T, error)) func(io.Reader) (T, error) {
+func withGunzip[T any](parser func(io.Reader) (T, error)) func(io.Reader) (T, error) {
 	return func(r io.Reader) (value T, err error) {
 		z, err := gzip.NewReader(r)
 		if err != nil {

@@ -17,7 +17,7 @@ func (c *collector) machine() {
 	if total, ok := parse(c, "proc/meminfo", parseMemTotal); ok {
 		c.set("memory.total", total.String())
 	}
-	c.set("transparent_hugepage", bracketed(c.read("sys/kernel/mm/transparent_hugepage/enabled")))
+	c.set("transparent_hugepage", parseChoice(c.read("sys/kernel/mm/transparent_hugepage/enabled")))
 	c.set("clocksource", c.read(clockDir+"current_clocksource"))
 }
 
@@ -80,8 +80,8 @@ func parseMemTotal(r io.Reader) (unit.Bytes, error) {
 	return 0, fmt.Errorf("no MemTotal in kB")
 }
 
-// bracketed returns the chosen word of a text such as "always [madvise] never".
-func bracketed(choices string) string {
+// parseChoice returns the chosen word of a text such as "always [madvise] never".
+func parseChoice(choices string) string {
 	_, rest, _ := strings.Cut(choices, "[")
 	chosen, _, ok := strings.Cut(rest, "]")
 	if !ok {

@@ -96,7 +96,7 @@ func FuzzParsers(f *testing.F) {
 			if parser {
 				options, _ = parseConfig(bytes.NewReader(text))
 			} else {
-				options, _ = gunzipped(parseConfig)(bytes.NewReader(text))
+				options, _ = withGunzip(parseConfig)(bytes.NewReader(text))
 			}
 			for option := range options {
 				if !configOptions.MatchString(option) {
@@ -111,7 +111,7 @@ func FuzzParsers(f *testing.F) {
 				}
 			}
 		}
-		bracketed(string(text))
+		parseChoice(string(text))
 	})
 }
 

@@ -151,9 +151,9 @@ func (t *tail) String() string {
 // leaves it out.
 var sbin = []string{"/usr/local/sbin", "/usr/sbin", "/sbin"}
 
-// beside returns the folder of this very program, where `make` puts others that no
+// ownFolder returns the folder of this very program, where `make` puts others that no
 // package has.
-func beside() []string {
+func ownFolder() []string {
 	self, err := os.Executable()
 	if err != nil {
 		return nil
@@ -164,7 +164,7 @@ func beside() []string {
 // find returns the program's path. Errors: *ProgramError.
 func find(program string) (string, error) {
 	path, err := exec.LookPath(program)
-	for _, dir := range append(beside(), sbin...) {
+	for _, dir := range append(ownFolder(), sbin...) {
 		if err == nil {
 			return path, nil
 		}
@@ -173,7 +173,7 @@ func find(program string) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", missing(program)
+		return "", checkProgram(program)
 	}
 	return path, nil
 }

@@ -62,9 +62,9 @@ var distributions = []Distribution{
 // Distributions are the families that the table of packages has.
 func Distributions() []Distribution { return slices.Clone(distributions) }
 
-// Here returns this machine's distribution by /etc/os-release. It is Debian if the file
+// ThisDistribution returns this machine's distribution by /etc/os-release. It is Debian if the file
 // names no distribution of the table.
-func Here() Distribution {
+func ThisDistribution() Distribution {
 	raw, err := os.ReadFile("/etc/os-release")
 	if err != nil {
 		return distributions[0]
@@ -131,8 +131,8 @@ func Plugin(program string) (name string, isPlugin bool) {
 	return strings.CutPrefix(program, cniPrefix)
 }
 
-// Missing returns nil if the program, CNI plugin or file is on this machine.
-func Missing(program string) *ProgramError {
+// CheckProgram returns nil if the program, CNI plugin or file is on this machine.
+func CheckProgram(program string) *ProgramError {
 	plugin, isPlugin := strings.CutPrefix(program, cniPrefix)
 	var err error
 	switch {
@@ -151,7 +151,7 @@ func Missing(program string) *ProgramError {
 	if err == nil {
 		return nil
 	}
-	return missing(program)
+	return checkProgram(program)
 }
 
 // Have returns nil if all those programs, CNI plugins and files are on this
@@ -159,13 +159,13 @@ func Missing(program string) *ProgramError {
 func Have(programs ...string) error {
 	var errs []error
 	for _, p := range programs {
-		if err := Missing(p); err != nil {
+		if err := CheckProgram(p); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func missing(program string) *ProgramError {
-	return &ProgramError{Program: program, Remedy: Here().Remedy(program)}
+func checkProgram(program string) *ProgramError {
+	return &ProgramError{Program: program, Remedy: ThisDistribution().Remedy(program)}
 }

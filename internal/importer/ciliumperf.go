@@ -37,7 +37,7 @@ func parseCiliumPerf(data []byte) ([]figure, error) {
 		l := item.Labels
 		scenario, of := l["scenario"], strings.TrimPrefix(l["test_type"], "netperf-")
 		f := figure{test: of, metrics: map[string]float64{}, unknown: []string{"loss", "retransmits", "CPU", "kernel", "the time"}}
-		f.between(scenario == "host-to-host", l["node"] == "same-node", false)
+		f.setPath(scenario == "host-to-host", l["node"] == "same-node", false)
 		if one, many := strings.CutSuffix(of, "_MULTI"); many {
 			f.test, f.variant, f.unknown = one, "multi", append(f.unknown, "the number of streams")
 		}

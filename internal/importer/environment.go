@@ -56,8 +56,8 @@ func (in *imported) describe(src *source, runs []*run2024, opt *Options) {
 	}
 	for i := range in.samples {
 		s := &in.samples[i]
-		if least, err := strconv.Atoi(env["pod.mss."+s.Contender]); err == nil && s.mss > least {
-			s.note("mtu_discovered", "TCP began with segments of %d bytes, other tests of the contender with %d: the path carries less than the pods' interface says, and had to be found out", s.mss, least)
+		if minimum, err := strconv.Atoi(env["pod.mss."+s.Contender]); err == nil && s.mss > minimum {
+			s.note("mtu_discovered", "TCP began with segments of %d bytes, other tests of the contender with %d: the path carries less than the pods' interface says, and had to be found out", s.mss, minimum)
 		}
 	}
 	if opt.LineRate == 0 {

@@ -103,8 +103,8 @@ func find(name string) (format, error) {
 // maxListed is how many faults the error of an import lists.
 const maxListed = 10
 
-// listed returns the faults, each on a line of its own.
-func listed(faults []result.Fault) string {
+// joinFaults returns the faults, each on a line of its own.
+func joinFaults(faults []result.Fault) string {
 	var out strings.Builder
 	for i, f := range faults {
 		if i == maxListed {
@@ -139,7 +139,7 @@ func Import(ctx context.Context, name, dir, out string, opt Options) (*Summary, 
 		if src.grown != "" {
 			faults = []result.Fault{{File: src.grown, Text: outgrown()}}
 		}
-		return nil, fmt.Errorf("import %s: %w as %s, which is %s; what was found could not be read:%s", dir, ErrNothing, name, chosen.help, listed(faults))
+		return nil, fmt.Errorf("import %s: %w as %s, which is %s; what was found could not be read:%s", dir, ErrNothing, name, chosen.help, joinFaults(faults))
 	}
 	if errors.Is(err, ErrNothing) && errors.Unwrap(err) == nil { // one that says more is wrapped
 		return nil, fmt.Errorf("import %s: %w as %s, which is %s", dir, err, name, chosen.help)

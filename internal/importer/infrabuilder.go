@@ -96,7 +96,7 @@ func readInfrabuilder(ctx context.Context, src *source, opt Options) (*imported,
 	if err := parallel(ctx, len(jobs), func(i int) { jobs[i]() }); err != nil {
 		return nil, err
 	}
-	missingRecordings(src, runs)
+	noteMissingRecordings(src, runs)
 	in.describe(src, runs, &opt)
 	return in.complete(opt)
 }

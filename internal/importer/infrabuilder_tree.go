@@ -144,8 +144,8 @@ func (r *run2024) checkCommands(src *source, step step2024) {
 	}
 }
 
-// missingRecordings says once how much of statexec's files is not there.
-func missingRecordings(src *source, runs []*run2024) {
+// noteMissingRecordings says once how much of statexec's files is not there.
+func noteMissingRecordings(src *source, runs []*run2024) {
 	asked, missing, example := 0, 0, ""
 	for _, r := range runs {
 		for _, step := range steps2024 {

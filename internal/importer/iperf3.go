@@ -94,7 +94,7 @@ func decodeIperf3(data []byte) (*iperf3Test, error) {
 			End json.RawMessage `json:"end"`
 		}
 		if json.Unmarshal(value, &raw) == nil {
-			t.twice = twice(raw.End)
+			t.twice = findDuplicate(raw.End)
 		}
 		return t, nil
 	case strings.HasPrefix(text, "Connecting to host") || strings.HasPrefix(text, "Server listening") || strings.HasPrefix(text, "-----------"):
@@ -143,7 +143,7 @@ func (t *iperf3Test) decodeStream(data []byte) (bool, error) {
 			err = unmarshal(e.Data, n, &t.Intervals[len(t.Intervals)-1])
 		case "end":
 			ended = true
-			t.twice = twice(e.Data)
+			t.twice = findDuplicate(e.Data)
 			err = unmarshal(e.Data, n, &t.End)
 		case "error":
 			err = unmarshal(e.Data, n, &t.Error)
@@ -158,8 +158,8 @@ func (t *iperf3Test) decodeStream(data []byte) (bool, error) {
 	return true, nil
 }
 
-// started is when the test began; zero where the report has no time.
-func (t *iperf3Test) started() time.Time {
+// startTime is when the test began; zero where the report has no time.
+func (t *iperf3Test) startTime() time.Time {
 	if at := time.Unix(t.Start.Timestamp.Seconds, 0).UTC(); plausibleTime(at) {
 		return at
 	}
@@ -174,9 +174,9 @@ func (t *iperf3Test) kernel() string {
 	return ""
 }
 
-// received is the receiver's sum, nil if the report has none. Before 3.7 a UDP test has the
+// receivedSum is the receiver's sum, nil if the report has none. Before 3.7 a UDP test has the
 // receiver's loss and jitter in its only sum, whose rate is the sender's.
-func (t *iperf3Test) received(udp bool) *iperf3Sum {
+func (t *iperf3Test) receivedSum(udp bool) *iperf3Sum {
 	if t.End.Received == nil && udp && t.End.Sum != nil && t.End.Sum.LostPercent != nil {
 		sum := *t.End.Sum
 		sum.BitsPerSec = nil
@@ -193,7 +193,7 @@ func (t *iperf3Test) metrics(udp bool) map[string]float64 {
 			m[name] = *v * factor
 		}
 	}
-	if got := t.received(udp); got != nil {
+	if got := t.receivedSum(udp); got != nil {
 		set(result.Goodput, got.BitsPerSec, 1)
 		if udp {
 			set(result.Jitter, got.JitterMs, 1e-3)
@@ -225,7 +225,7 @@ func (t *iperf3Test) ownCPUs() float64 {
 // apply puts the report into the sample and says what in it can't be right.
 func (t *iperf3Test) apply(s *sample, file string, streams int, udp bool) {
 	s.cookie, s.release, s.mss = t.Start.Cookie, t.kernel(), t.Start.MSS
-	s.Started = t.started()
+	s.Started = t.startTime()
 	if t.Error != "" {
 		s.invalidate("workload_failed", "%s: iperf3 says: %s", file, t.Error)
 		return
@@ -284,7 +284,7 @@ func (t *iperf3Test) compare(s *sample, file string, udp bool) {
 			contradict("the %s's %g bytes in %g s are not the %g bit/s that it says", side.name, sum.Bytes, sum.Seconds, rate)
 		}
 	}
-	got, sent := t.received(udp), t.End.Sent
+	got, sent := t.receivedSum(udp), t.End.Sent
 	if got == nil {
 		if udp && t.End.Sum != nil {
 			s.invalidate("missing_result", "%s has the sender's figures only: what arrived is unknown", file)

@@ -116,8 +116,8 @@ func unmarshal(data []byte, above int, into any) error {
 // withoutReturns replaces carriage returns, which JSON forbids in strings, by spaces.
 func withoutReturns(data []byte) []byte { return bytes.ReplaceAll(data, []byte("\r"), []byte(" ")) }
 
-// twice returns a key that stands more than once in the JSON object, or "".
-func twice(object json.RawMessage) string {
+// findDuplicate returns a key that stands more than once in the JSON object, or "".
+func findDuplicate(object json.RawMessage) string {
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	if t, err := decoder.Token(); err != nil || t != json.Delim('{') {
 		return ""

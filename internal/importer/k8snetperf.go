@@ -42,7 +42,7 @@ func parseK8sNetperfCSV(data []byte) ([]figure, error) {
 		}
 		f := figure{line: line, test: row["Profile"], metrics: map[string]float64{}, elapsed: unit.Seconds(whole(row["Duration"])),
 			streams: whole(row["Parallelism"]), message: whole(row["Message Size"]), mean: whole(row["# of Samples"])}
-		f.between(row["Host Network"] == "true", row["Same node"] == "true", row["Service"] == "true")
+		f.setPath(row["Host Network"] == "true", row["Same node"] == "true", row["Service"] == "true")
 		f.throughput(throughput, cmp.Or(row["Throughput Metric"], row["Metric"]))
 		if row["Latency Metric"] == "usec" {
 			f.latency99(row["99%tile Observed Latency"])
@@ -93,7 +93,7 @@ func parseK8sNetperfJSON(data []byte) ([]figure, error) {
 		if plausibleTime(d.Timestamp) {
 			f.started = d.Timestamp.UTC()
 		}
-		f.between(d.Host, d.Local, d.Service)
+		f.setPath(d.Host, d.Local, d.Service)
 		f.throughput(fmt.Sprint(d.Throughput), d.Unit)
 		if d.LatencyUnit == "usec" {
 			f.latency99(fmt.Sprint(d.Latency))
@@ -110,8 +110,8 @@ func parseK8sNetperfJSON(data []byte) ([]figure, error) {
 	return figures, nil
 }
 
-// between sets whose test it is, and its path.
-func (f *figure) between(host, sameNode, service bool) {
+// setPath sets whose test it is, and its path.
+func (f *figure) setPath(host, sameNode, service bool) {
 	f.host, f.path = host, "pod"
 	switch {
 	case service:

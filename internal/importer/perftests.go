@@ -43,7 +43,7 @@ func parsePerfTests(data []byte) ([]figure, error) {
 			if f.test == "" {
 				f.test = tool
 			}
-			f.between(false, strings.Contains(where, "Same VM"), strings.Contains(where, "Virtual IP"))
+			f.setPath(false, strings.Contains(where, "Same VM"), strings.Contains(where, "Virtual IP"))
 			if strings.Contains(where, "Hairpin") {
 				break // a pod to itself is no path of ours
 			}

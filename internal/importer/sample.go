@@ -85,7 +85,7 @@ func (s *sample) side(src *source, file string, f *statexecFile, side int) {
 
 // record keeps the recording itself.
 func (s *sample) record(f *statexecFile, side int) {
-	rec := f.named(sideNames[side], s.Started)
+	rec := f.label(sideNames[side], s.Started)
 	if side == 0 {
 		s.recordings = slices.Insert(s.recordings, 0, rec)
 	} else {

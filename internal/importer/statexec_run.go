@@ -55,9 +55,9 @@ func (f *statexecFile) figures() (sideFigures, error) {
 	return figures, err
 }
 
-// named adds the labels that our own recordings have, and shifts the recording's clock so
+// label adds the labels that our own recordings have, and shifts the recording's clock so
 // that the command begins at begin, unless begin is zero.
-func (f *statexecFile) named(side string, begin time.Time) *sysmon.Recording {
+func (f *statexecFile) label(side string, begin time.Time) *sysmon.Recording {
 	f.rec.Labels = map[string]string{"node": side, "endpoint": side}
 	if !begin.IsZero() && !f.begin.IsZero() {
 		shift := begin.Sub(f.begin)

@@ -50,11 +50,11 @@ func (in *imported) write(ctx context.Context, out string, src *source) (err err
 	if err := store.SealAll(list); err != nil {
 		return err
 	}
-	return store.End(in.ended())
+	return store.End(in.endTime())
 }
 
-// ended is when the last sample ended.
-func (in *imported) ended() time.Time {
+// endTime is when the last sample ended.
+func (in *imported) endTime() time.Time {
 	end := in.run.Started
 	for i := range in.samples {
 		s := &in.samples[i]

@@ -13,7 +13,7 @@ import (
 
 // ParseCPUs reads a list of numbers as the kernel writes it in its files, "0-3,8": numbers and ranges of them with commas between, in any order; an
 // empty text has none. Errors: what is no number or range from 0 to most.
-func ParseCPUs(text string, most int) ([]int, error) {
+func ParseCPUs(text string, maximum int) ([]int, error) {
 	var numbers []int
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -32,8 +32,8 @@ func ParseCPUs(text string, most int) ([]int, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", text, err)
 		}
-		if first < 0 || last < first || last > most {
-			return nil, fmt.Errorf("%q: %s is no number or range up to %d", text, part, most)
+		if first < 0 || last < first || last > maximum {
+			return nil, fmt.Errorf("%q: %s is no number or range up to %d", text, part, maximum)
 		}
 		for n := first; n <= last; n++ {
 			numbers = append(numbers, n)

@@ -234,8 +234,8 @@ func TestUnansweredRequestsAreMissedWithTheirAge(t *testing.T) {
 	}
 	// The youngest was planned 10 ms before the end of the window, the oldest
 	// at its begin, and the end is the drain after the window.
-	if least, most := time.Duration(res.Latency.Min()), time.Duration(res.Latency.Max()); least < drain || most < window+drain {
-		t.Errorf("ages from %v to %v, want from %v to %v and a little more", least, most, drain+10*time.Millisecond, window+drain)
+	if minimum, maximum := time.Duration(res.Latency.Min()), time.Duration(res.Latency.Max()); minimum < drain || maximum < window+drain {
+		t.Errorf("ages from %v to %v, want from %v to %v and a little more", minimum, maximum, drain+10*time.Millisecond, window+drain)
 	}
 }
 

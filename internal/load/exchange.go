@@ -44,13 +44,13 @@ const (
 // receiveBuffer is the most bytes of one read. The longest datagram fits in.
 const receiveBuffer = 64 << 10
 
-func (s Sizes) complete(most int) (Sizes, error) {
+func (s Sizes) complete(maximum int) (Sizes, error) {
 	for _, n := range []*int{&s.Request, &s.Response} {
 		if *n == 0 {
 			*n = 1
 		}
-		if *n < 1 || *n > most {
-			return s, wrong("a request or response of %d bytes; from 1 to %d are possible", *n, most)
+		if *n < 1 || *n > maximum {
+			return s, wrong("a request or response of %d bytes; from 1 to %d are possible", *n, maximum)
 		}
 	}
 	return s, nil

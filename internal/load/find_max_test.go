@@ -10,13 +10,13 @@ import (
 
 func TestSearch(t *testing.T) {
 	const guess = 1000.0
-	upTo := func(most float64) func(float64) (bool, error) {
-		return func(rate float64) (bool, error) { return rate <= most, nil }
+	upTo := func(maximum float64) func(float64) (bool, error) {
+		return func(rate float64) (bool, error) { return rate <= maximum, nil }
 	}
 	refuse := func(float64) (bool, error) { return false, nil }
-	disturbed := func(most float64) func(float64) (bool, error) { // every other try fails
+	disturbed := func(maximum float64) func(float64) (bool, error) { // every other try fails
 		n := 0
-		return func(rate float64) (bool, error) { n++; return rate <= most && n%2 == 0, nil }
+		return func(rate float64) (bool, error) { n++; return rate <= maximum && n%2 == 0, nil }
 	}
 	broken := errors.New("broken")
 	tests := []struct {

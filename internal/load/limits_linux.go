@@ -26,13 +26,13 @@ func spread(cfg Config) (threads int, ownTables bool, err error) {
 		return 0, false, fmt.Errorf("load: %w", err)
 	}
 	each := max(1, limit-spareFiles)
-	least := (cfg.Connections + each - 1) / each
-	if least > maxThreads {
+	minimum := (cfg.Connections + each - 1) / each
+	if minimum > maxThreads {
 		need := (cfg.Connections+maxThreads-1)/maxThreads + spareFiles
 		return 0, false, fmt.Errorf("load: %d connections need %d open files in each of %d threads and the limit is %d; raise it with ulimit -Hn %d as root, LimitNOFILE= in a systemd unit, and fs.nr_open if that is lower",
 			cfg.Connections, need, maxThreads, limit, need)
 	}
-	return max(threads, least), true, nil
+	return max(threads, minimum), true, nil
 }
 
 // raiseFileLimit raises the soft limit on open files, and the hard one where

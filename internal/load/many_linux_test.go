@@ -36,8 +36,8 @@ func TestManyConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if most := (limit - spareFiles) * maxThreads; most < manyConnections {
-		needs.Missing(t, fmt.Sprintf("%d threads of %d files each hold %d connections; raise the limit: ulimit -Hn 20000", maxThreads, limit, most))
+	if maximum := (limit - spareFiles) * maxThreads; maximum < manyConnections {
+		needs.Missing(t, fmt.Sprintf("%d threads of %d files each hold %d connections; raise the limit: ulimit -Hn 20000", maxThreads, limit, maximum))
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestManyConnections$", "-test.v")
 	cmd.Env = append(os.Environ(), child+"=1")

@@ -55,18 +55,18 @@ func (v *interval) reset(t int) {
 }
 
 func (v *interval) summary() Second {
-	p50, p99, most := threeOf(v.latency)
+	p50, p99, maximum := threeOf(v.latency)
 	s50, s99, longest := threeOf(v.serviceTime)
 	return Second{
 		T: v.t, Requests: v.requests, Errors: v.errors, ConnectionErrors: v.connectionErrors,
-		LatencyP50: p50, LatencyP99: p99, LatencyMax: most,
+		LatencyP50: p50, LatencyP99: p99, LatencyMax: maximum,
 		ServiceTimeP50: s50, ServiceTimeP99: s99, ServiceTimeMax: longest,
 	}
 }
 
 // threeOf returns the median, the 99th percentile and the maximum in seconds; a
 // percentile with fewer than ten values beyond it is 0.
-func threeOf(h *hdrhistogram.Histogram) (p50, p99, most float64) {
+func threeOf(h *hdrhistogram.Histogram) (p50, p99, maximum float64) {
 	n := h.TotalCount()
 	at := func(percentile float64) float64 {
 		if !result.EnoughFor(percentile, n) {
@@ -75,9 +75,9 @@ func threeOf(h *hdrhistogram.Histogram) (p50, p99, most float64) {
 		return float64(h.ValueAtPercentile(percentile)) / 1e9
 	}
 	if n > 0 {
-		most = float64(h.Max()) / 1e9
+		maximum = float64(h.Max()) / 1e9
 	}
-	return at(50), at(99), most
+	return at(50), at(99), maximum
 }
 
 // collector merges the seconds of all threads. It merges one second while the threads

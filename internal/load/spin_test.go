@@ -23,7 +23,7 @@ func TestSpinLeavesInterruptsOut(t *testing.T) {
 		}
 		waited := time.Duration(looks * look)
 		// A look with an interrupt may count twice the usual.
-		if most := waited + waited/time.Duration(every) + waited/20; s.total < waited*95/100 || s.total > most {
+		if maximum := waited + waited/time.Duration(every) + waited/20; s.total < waited*95/100 || s.total > maximum {
 			t.Errorf("%s: %v of %v counted as waiting; it was %v", name, s.total, wall, waited)
 		}
 	}

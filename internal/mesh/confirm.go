@@ -227,14 +227,14 @@ func judgeLevel(place *Place, list []Outcome, alone bool) bool {
 	if !math.IsNaN(shift.Low) {
 		place.Low, place.High = shift.Low, shift.High
 	}
-	least := limit(place.Metric)
+	minimum := limit(place.Metric)
 	if alone {
 		if place.Metric == RTT {
 			return place.Value-place.Usual > farRTT
 		}
-		least = math.Log(farGoodput)
+		minimum = math.Log(farGoodput)
 	}
-	return badness(place.Metric, shift.Ratio) >= least
+	return badness(place.Metric, shift.Ratio) >= minimum
 }
 
 // judgeLoss fills in the place's figures and reports whether the difference is worth a name: it

@@ -99,8 +99,8 @@ func polish(nodes []Node, list []observation) fit {
 	f.noise = spread(f.rest) * math.Sqrt(float64(len(list))/float64(free))
 	f.partners = float64(len(list)) / float64(max(1, len(nodes)))
 	// A median of n values has a standard deviation of 1.25/sqrt(n) times that of a value.
-	least := 1.2533 * f.noise / math.Sqrt(max(1, f.partners))
-	f.outNoise, f.inNoise = max(least, spread(f.out)), max(least, spread(f.in))
+	minimum := 1.2533 * f.noise / math.Sqrt(max(1, f.partners))
+	f.outNoise, f.inNoise = max(minimum, spread(f.out)), max(minimum, spread(f.in))
 	return f
 }
 

@@ -5,10 +5,10 @@ import "github.com/cnibench/cnibench/internal/stat"
 // Ramp raises the number of pairs that send at the same time, and goes back for good where the
 // network does not bear it.
 type Ramp struct {
-	size, most int
-	alone      []Strain // of slots with one pair
-	strained   int      // slots in a row
-	held       bool
+	size, maximum int
+	alone         []Strain // of slots with one pair
+	strained      int      // slots in a row
+	held          bool
 }
 
 // Strain is what the load of one pair did to the network.
@@ -23,7 +23,7 @@ const (
 )
 
 // NewRamp returns a ramp from 1 to most pairs.
-func NewRamp(most int) *Ramp { return &Ramp{size: 1, most: max(1, most)} }
+func NewRamp(maximum int) *Ramp { return &Ramp{size: 1, maximum: max(1, maximum)} }
 
 // Slot takes the pairs of the next slot from those that wait, and returns the others.
 func (r *Ramp) Slot(nodes []Node, waiting []Pair, l Limits) (slot, later []Pair) {
@@ -55,7 +55,7 @@ func (r *Ramp) Saw(pairs []Strain) {
 	}
 	r.strained = 0
 	if !r.held {
-		r.size = min(r.most, 2*r.size)
+		r.size = min(r.maximum, 2*r.size)
 	}
 }
 

@@ -76,8 +76,8 @@ func TestWithin(t *testing.T) {
 	if c := fit.Cost(); 1.5*(c.Seconds+c.LightSeconds) > 300 || fit.Matchings < 4 || fit.Partners < 4 {
 		t.Errorf("%+v: %+v", fit.Matchings, c)
 	}
-	if least := p.Within(time.Second); least.Matchings != 4 || least.Partners != 4 {
-		t.Errorf("within a second: %d matchings, %d partners", least.Matchings, least.Partners)
+	if minimum := p.Within(time.Second); minimum.Matchings != 4 || minimum.Partners != 4 {
+		t.Errorf("within a second: %d matchings, %d partners", minimum.Matchings, minimum.Partners)
 	}
 	if text := p.String(); !strings.Contains(text, "250 nodes") || !strings.Contains(text, "Between two zones") {
 		t.Errorf("got %s", text)

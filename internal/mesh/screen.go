@@ -212,10 +212,10 @@ func screenMTU(nodes []Node, list []observation) []Suspect {
 	for _, o := range list {
 		counts[o.bad]++
 	}
-	usual, most := 0.0, 0
+	usual, maximum := 0.0, 0
 	for size, n := range counts {
-		if n > most || n == most && size > usual {
-			usual, most = size, n
+		if n > maximum || n == maximum && size > usual {
+			usual, maximum = size, n
 		}
 	}
 	out, in := make([]float64, len(nodes)), make([]float64, len(nodes))

@@ -17,7 +17,7 @@ func TestPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| study | by | date | steps compared with yours |\n|---|---|---|---|\n")
 	for _, s := range studies(t) {
-		classes := strings.Join(s.Compared(), ", ")
+		classes := strings.Join(s.ComparedClasses(), ", ")
 		if classes == "" {
 			classes = "none: no baseline like ours"
 		}

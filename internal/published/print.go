@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Compared holds the classes of steps whose figures a report can set beside the study's,
+// ComparedClasses holds the classes of steps whose figures a report can set beside the study's,
 // in the order of its tables.
-func (s *Study) Compared() []string {
+func (s *Study) ComparedClasses() []string {
 	var classes []string
 	for _, t := range s.Tables {
 		for _, c := range t.Columns {

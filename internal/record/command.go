@@ -68,17 +68,17 @@ func (c *command) run(ctx context.Context, signals *signals, peer *peer) {
 	process, err := start(ctx, host.Command{Argv: c.argv, Stdin: c.stdin, Stdout: c.stdout, Stderr: c.stderr})
 	if err != nil {
 		c.code, c.err = startFailure(c.argv[0], err)
-		peer.failed(c.err)
+		peer.tellFailed(c.err)
 		return
 	}
 	c.process, c.started = process.(host.LocalProcess), time.Now()
-	peer.running(c.log)
+	peer.tellRunning(c.log)
 	ended := make(chan error, 1)
 	go func() { ended <- process.Wait() }()
 	marks := earlyMarks
 	mark := time.NewTimer(marks[0])
 	defer mark.Stop()
-	messages := peer.incoming()
+	messages := peer.receive()
 	for {
 		select {
 		case err := <-ended:

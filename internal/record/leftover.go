@@ -26,23 +26,23 @@ func (c *command) sweep() {
 		return
 	}
 	group := c.process.PID()
-	left := leftAfter(group, leavePatience)
+	left := awaitEmpty(group, leavePatience)
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if len(left) == 0 {
 			return
 		}
 		c.log.Warn(fmt.Sprintf("%s has ended and left %s; they get %s", c.argv[0], strings.Join(left, ", "), unix.SignalName(s)))
 		_ = syscall.Kill(-group, s) // an error means that the processes have ended meanwhile
-		left = leftAfter(group, termPatience)
+		left = awaitEmpty(group, termPatience)
 	}
 	if len(left) > 0 {
 		c.log.Warn(fmt.Sprintf("%s could not be ended", strings.Join(left, ", ")))
 	}
 }
 
-// leftAfter waits until the process group is empty, but not longer than patience. It
+// awaitEmpty waits until the process group is empty, but not longer than patience. It
 // returns the processes that are left.
-func leftAfter(group int, patience time.Duration) []string {
+func awaitEmpty(group int, patience time.Duration) []string {
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		left := members(group)
 		if len(left) == 0 || time.Now().After(deadline) {

@@ -316,8 +316,8 @@ func (p *peer) ready(signals *signals) error {
 	}
 }
 
-// running tells a client that the server's command runs.
-func (p *peer) running(log *slog.Logger) {
+// tellRunning tells a client that the server's command runs.
+func (p *peer) tellRunning(log *slog.Logger) {
 	if p != nil && p.own == serverSide {
 		if err := p.link.send(message{Op: opRunning, StartOnly: p.startOnly}); err != nil {
 			log.Warn(fmt.Sprintf("the client could not be told that the command runs: %v", err))
@@ -325,9 +325,9 @@ func (p *peer) running(log *slog.Logger) {
 	}
 }
 
-// failed tells a client that the server's command did not start. It is no error if the
+// tellFailed tells a client that the server's command did not start. It is no error if the
 // client has gone.
-func (p *peer) failed(err error) {
+func (p *peer) tellFailed(err error) {
 	if p != nil && p.own == serverSide {
 		_ = p.link.send(message{Op: opFailed, Error: err.Error()})
 	}
@@ -336,9 +336,9 @@ func (p *peer) failed(err error) {
 // endsCommand says whether the end of the other side's command ends this side's command.
 func (p *peer) endsCommand() bool { return p != nil && p.own == serverSide && !p.startOnly }
 
-// incoming returns a channel of the other side's messages while the command runs. It is
+// receive returns a channel of the other side's messages while the command runs. It is
 // closed if the connection is lost, and nil if the other side's end does not matter.
-func (p *peer) incoming() <-chan message {
+func (p *peer) receive() <-chan message {
 	if p == nil || p.startOnly {
 		return nil
 	}

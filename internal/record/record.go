@@ -174,8 +174,8 @@ func (o *Options) instance() string {
 	return strings.ToValidUTF8(o.Command[0], "\uFFFD")
 }
 
-// failedCommand returns why the command did not run, or "".
-func failedCommand(c *command) string {
+// explainFailure returns why the command did not run, or "".
+func explainFailure(c *command) string {
 	if c.err == nil {
 		return ""
 	}

@@ -145,7 +145,7 @@ func summarize(rec *sysmon.Recorder, o Options, w window, c *command) *Summary {
 	all := rec.Part()
 	s := &Summary{
 		Schema: SummarySchema, Instance: o.instance(), Role: o.Pair.role(), Labels: all.Labels,
-		Command: o.Command, ExitCode: c.code, Error: failedCommand(c),
+		Command: o.Command, ExitCode: c.code, Error: explainFailure(c),
 		Begin: w.begin, End: w.end, Seconds: w.end.Sub(w.begin).Seconds(),
 		Means: map[string]map[string]float64{}, Snapshots: len(all.Times), Missing: all.Missing,
 		Faults: slices.Concat(all.Faults, c.faults), Notes: c.notes,

@@ -75,7 +75,7 @@ func Analyse(rec *result.Record, opt analysis.Options) *analysis.Report {
 		Run: analysis.RunInfo{
 			ID: run.ID, Arena: run.Arena, Started: run.Started,
 			Rounds: run.Plan.Rounds, Suite: run.Plan.Suite, Environment: run.Environment, Unpaired: run.Plan.Unpaired,
-			MeasuredShare: measuredShare(rec),
+			MeasuredShare: computeMeasuredShare(rec),
 		},
 		Baseline:    run.Baseline,
 		Results:     e.Results,
@@ -95,9 +95,9 @@ func Analyse(rec *result.Record, opt analysis.Options) *analysis.Report {
 	}
 }
 
-// measuredShare returns the share of a run's time that its windows took; 0 where it has not
+// computeMeasuredShare returns the share of a run's time that its windows took; 0 where it has not
 // ended.
-func measuredShare(rec *result.Record) float64 {
+func computeMeasuredShare(rec *result.Record) float64 {
 	if rec.Run.End == nil || len(rec.Samples) == 0 {
 		return 0
 	}
@@ -152,7 +152,7 @@ func ShowStudy(r *analysis.Report, id string) error {
 	if err != nil {
 		return err
 	}
-	r.Study = s.Shown()
+	r.Study = s.ToReport()
 	figures, err := published.Studies()
 	if err != nil {
 		return err

@@ -124,7 +124,7 @@ func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 		}
 	}
 	scales := v.Scales()
-	first := layout.Timed(g, scales)
+	first := layout.FindTimed(g, scales)
 	for i, l := range scales {
 		show(viewLatency, v.scaleCharts(g, l, i == first, colors)...)
 	}
@@ -173,7 +173,7 @@ func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 		out[i].Places.Steps = v.stepPlaces(out[i].Places)
 		if steps := out[i].Places.steps; len(steps) == 1 {
 			if what, ends := strings.CutSuffix(out[i].Title, ", "+steps[0]); ends {
-				out[i].Title = what + ", " + v.titled(steps[0])
+				out[i].Title = what + ", " + v.title(steps[0])
 			}
 		}
 	}

@@ -34,7 +34,7 @@ func (v *sheet) efficiencyCharts(g *layout.Group, colors map[string]int) []chart
 			c.Table.add(colors[contender.ID], row...)
 			if r := g.Figure(contender.ID, layout.Column{Step: s.ID, Metric: cost}); r != nil && layout.IsFinite(e.Goodput.Median) {
 				c.Points = append(c.Points, point{
-					C: colors[contender.ID], X: newFigure(r), Y: estimated(e.Goodput, "bit/s"), Frontier: e.Frontier,
+					C: colors[contender.ID], X: newFigure(r), Y: toFigure(e.Goodput, "bit/s"), Frontier: e.Frontier,
 				})
 			}
 		}
@@ -77,8 +77,8 @@ func (v *sheet) efficiency(g *layout.Group, contender, step string) *analysis.Ef
 	return nil
 }
 
-// estimated returns an estimate as a figure of a chart.
-func estimated(e analysis.Estimate, unitName string) figure {
+// toFigure returns an estimate as a figure of a chart.
+func toFigure(e analysis.Estimate, unitName string) figure {
 	f := figure{Value: e.Median, Text: layout.Estimate(&e, unitName)}
 	if e.CI != nil && layout.FiniteInterval(e.CI) {
 		f.Low, f.High = &e.CI[0], &e.CI[1]

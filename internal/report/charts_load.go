@@ -80,7 +80,7 @@ func (v *sheet) loadCharts(g *layout.Group, f family, colors map[string]int) []c
 			Caption: "Each point is one rate; a line that rises is a contender near its limit. " + logarithmic + " Lower is better.",
 			Table:   plainTable{Head: append([]string{"contender"}, f.ids()...)},
 		}
-		most := 0
+		maximum := 0
 		for _, contender := range g.Contenders {
 			line := series{C: colors[contender.ID], Points: [][2]short{}}
 			row := []string{contender.ID}
@@ -96,13 +96,13 @@ func (v *sheet) loadCharts(g *layout.Group, f family, colors map[string]int) []c
 					line.Points = append(line.Points, [2]short{short(rate.Median), short(latency.Median)})
 				}
 			}
-			most = max(most, len(line.Points))
+			maximum = max(maximum, len(line.Points))
 			if len(line.Points) > 0 {
 				c.Series = append(c.Series, line)
 				c.Table.add(line.C, row...)
 			}
 		}
-		if most < 2 {
+		if maximum < 2 {
 			continue
 		}
 		c.Label = fmt.Sprintf("Line chart of %s with %s; the table below it has the figures", c.Title, unit.Plural(len(c.Series), "contender"))

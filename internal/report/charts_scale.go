@@ -9,14 +9,14 @@ const maxSmaller = 10
 // oneScale gives the bar charts of a view that show the same figure the same scale.
 func oneScale(charts []chart) {
 	largest := func(c *chart) float64 {
-		most := 0.0
+		maximum := 0.0
 		for _, row := range c.Rows {
-			most = max(most, row.Value, slices.Max(append(row.Rounds, 0)))
+			maximum = max(maximum, row.Value, slices.Max(append(row.Rounds, 0)))
 			if row.High != nil {
-				most = max(most, *row.High)
+				maximum = max(maximum, *row.High)
 			}
 		}
-		return most
+		return maximum
 	}
 	for i := range charts {
 		c := &charts[i]
@@ -29,8 +29,8 @@ func oneScale(charts []chart) {
 			if j == i || other.Kind != "bars" || other.View != c.View || *other.X != *c.X {
 				continue
 			}
-			if most := largest(other); most > own && most <= maxSmaller*own {
-				c.Reach = max(c.Reach, most)
+			if maximum := largest(other); maximum > own && maximum <= maxSmaller*own {
+				c.Reach = max(c.Reach, maximum)
 			}
 		}
 	}

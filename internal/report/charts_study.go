@@ -47,7 +47,7 @@ func (v *sheet) overRates(p *analysis.Picture, colors map[string]int) *chart {
 		out.Places.steps = append(out.Places.steps, s.ID)
 		out.Table.Head = append(out.Table.Head, s.ID)
 	}
-	most := 0
+	maximum := 0
 	for i := range v.Groups {
 		g := &v.Groups[i]
 		for _, c := range g.Contenders {
@@ -61,13 +61,13 @@ func (v *sheet) overRates(p *analysis.Picture, colors map[string]int) *chart {
 				row = append(row, layout.Comparison(latency.VsBaseline)+" at "+layout.Value(rate))
 				line.Points = append(line.Points, [2]short{short(rate.Median), short(latency.VsBaseline.Ratio)})
 			}
-			if most = max(most, len(line.Points)); len(line.Points) > 0 {
+			if maximum = max(maximum, len(line.Points)); len(line.Points) > 0 {
 				out.Series = append(out.Series, line)
 				out.Table.add(line.C, row...)
 			}
 		}
 	}
-	if most < 2 {
+	if maximum < 2 {
 		return nil
 	}
 	out.Label = fmt.Sprintf("Line chart of %s with %s; the table below it has the figures", out.Title, unit.Plural(len(out.Series), "contender"))
@@ -94,7 +94,7 @@ func (v *sheet) costAgainstMemory(g *layout.Group, s result.Step, colors map[str
 		if x == nil || e == nil || e.MemoryOverhead == nil || !layout.IsFinite(e.MemoryOverhead.Median) {
 			continue
 		}
-		p := point{C: colors[c.ID], X: newFigure(x), Y: estimated(*e.MemoryOverhead, memory.Unit)}
+		p := point{C: colors[c.ID], X: newFigure(x), Y: toFigure(*e.MemoryOverhead, memory.Unit)}
 		out.Points = append(out.Points, p)
 		out.Table.add(p.C, c.ID, p.X.Text, p.Y.Text)
 	}

@@ -257,7 +257,7 @@ func faultText(f compare.RunFault) string {
 }
 
 func runText(r *compare.Run) string {
-	text := fmt.Sprintf("%s, suite %s, arena %s%s, %s", r.ID, r.Suite, r.Arena, layout.Emulated(r.Emulated), unit.Plural(r.Rounds, "round"))
+	text := fmt.Sprintf("%s, suite %s, arena %s%s, %s", r.ID, r.Suite, r.Arena, layout.EmulatedNote(r.Emulated), unit.Plural(r.Rounds, "round"))
 	if !r.Started.IsZero() {
 		text += ", " + r.Started.UTC().Format("2006-01-02 15:04 MST")
 	}

@@ -36,22 +36,22 @@ func writeCompareText(w io.Writer, c *compare.Comparison, opt Options) error {
 	}
 	writeChanges(t, c)
 	places := placesOf(c)
-	t.Listing("Broken", len(c.Faults), func(i int) (string, string) {
+	t.PrintList("Broken", len(c.Faults), func(i int) (string, string) {
 		if c.Faults[i].Failed {
 			return t.Paint(terminal.Red, "✗ "), faultText(c.Faults[i])
 		}
 		return "  ", faultText(c.Faults[i])
 	})
-	t.Listing("Measured in one run only", len(c.Missing), func(i int) (string, string) {
+	t.PrintList("Measured in one run only", len(c.Missing), func(i int) (string, string) {
 		if c.Missing[i].Failed {
 			return t.Paint(terminal.Red, "✗ "), missingText(c.Missing[i], places)
 		}
 		return "  ", missingText(c.Missing[i], places)
 	})
-	t.Listing("The runs differ in what matters", len(c.Differences), func(i int) (string, string) {
+	t.PrintList("The runs differ in what matters", len(c.Differences), func(i int) (string, string) {
 		return "  ", pretty.Snip(differenceText(c.Differences[i]), terminal.MaxText, "…")
 	})
-	t.Listing("To know", len(c.Notes), func(i int) (string, string) { return "  ", c.Notes[i] })
+	t.PrintList("To know", len(c.Notes), func(i int) (string, string) { return "  ", c.Notes[i] })
 	for _, s := range compareLegend(c) {
 		t.Wrap("", s, terminal.Dim)
 	}
@@ -72,7 +72,7 @@ func writeChanges(t *terminal.Writer, c *compare.Comparison) {
 		s := signOf(change, c.FailOn)
 		tw.AppendRow(table.Row{
 			t.Paint(s.style, s.mark+" "+s.word),
-			t.Short(places.contender(change.Contender, change.Underlay, change.Kernel)) + " " + t.Paint(terminal.Dim, t.Short(change.Step)),
+			t.Shorten(places.contender(change.Contender, change.Underlay, change.Kernel)) + " " + t.Paint(terminal.Dim, t.Shorten(change.Step)),
 			layout.MetricLabel(change.Metric),
 			places.side(change, change.Old), places.side(change, change.New), t.Paint(s.style, ratio(change)),
 		})

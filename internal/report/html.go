@@ -31,7 +31,7 @@ var pageStyle string
 var pageScript string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"value": layout.Value, "interval": layout.Interval, "comparison": layout.Comparison, "standing": layout.Standing, "letters": layout.Letters,
+	"value": layout.Value, "interval": layout.Interval, "comparison": layout.Comparison, "standing": layout.SideOfBaseline, "letters": layout.Letters,
 	"place": func(f analysis.Finding) string { return f.Where() }, "describe": layout.Describe, "plural": unit.Plural, "join": strings.Join, "label": layout.MetricLabel, "publishedRatio": layout.PublishedRatio,
 	"ours": func(f analysis.PublishedFigure) string { return layout.Comparison(&f.Ours) },
 }).Parse(pageSource))
@@ -258,7 +258,7 @@ func newSection(v *sheet, g *layout.Group, place int) section {
 	if len(head) > 0 {
 		s.Summary = append(s.Summary, newTable(v, g, head))
 	}
-	for _, columns := range layout.Pack(layout.Further(g, v.ApartFrom(v.Scales()), head), layout.ColumnsPerStep, func(layout.Column) int { return 1 }) {
+	for _, columns := range layout.Pack(layout.Further(g, v.StepsOutside(v.Scales()), head), layout.ColumnsPerStep, func(layout.Column) int { return 1 }) {
 		s.Further = append(s.Further, newTable(v, g, columns))
 	}
 	return s

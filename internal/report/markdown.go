@@ -36,7 +36,7 @@ func writeMarkdown(w io.Writer, r *analysis.Report, _ Options) error {
 		mdAnotherRun(bw, v, g)
 		scales := v.Scales()
 		mdScales(bw, g, scales)
-		for _, columns := range layout.Further(g, v.ApartFrom(scales), head) {
+		for _, columns := range layout.Further(g, v.StepsOutside(scales), head) {
 			mdTable(bw, v, g, columns)
 		}
 	}

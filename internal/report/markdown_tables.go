@@ -11,7 +11,7 @@ import (
 
 // mdScales writes the tables of metrics by the number of Services.
 func mdScales(w io.StringWriter, g *layout.Group, all []layout.Scale) {
-	first := layout.Timed(g, all)
+	first := layout.FindTimed(g, all)
 	for i, l := range all {
 		for _, one := range l.Tables(g, i == first) {
 			var b strings.Builder

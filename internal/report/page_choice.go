@@ -105,7 +105,7 @@ func (v *sheet) choice() *choice {
 	if rec == nil {
 		return c
 	}
-	c.Sentence, c.Needed, c.Lost, c.Unknown, c.Notes = layout.FirmnessText(rec), layout.Asked(rec), layout.GroupLosses(rec.Lost), layout.GroupLosses(rec.Unknown), rec.Notes
+	c.Sentence, c.Needed, c.Lost, c.Unknown, c.Notes = layout.FirmnessText(rec), layout.NameNeeds(rec), layout.GroupLosses(rec.Lost), layout.GroupLosses(rec.Unknown), rec.Notes
 	if len(rec.Ranked) > 0 {
 		c.Legend = layout.RecommendLegend(rec)
 	}
@@ -153,7 +153,7 @@ func (v *sheet) choiceList(r *analysis.Recommendation, colors map[string]int, id
 		if !known || !layout.IsFinite(choice.Score) {
 			continue
 		}
-		f := estimated(analysis.Estimate{Median: choice.Score, CI: choice.CI}, "1")
+		f := toFigure(analysis.Estimate{Median: choice.Score, CI: choice.CI}, "1")
 		scores.Rows = append(scores.Rows, bar{C: place, figure: f, Mark: unit.Ratio(choice.Score), Rounds: []float64{}})
 		scores.Table.add(place, choice.Contender, row.Ratio)
 	}

@@ -77,7 +77,7 @@ func (v *sheet) pageData() pageData {
 		}
 		row := resultRow{
 			Group: v.GroupPlace(layout.Site{Kernel: r.Kernel, Underlay: r.Underlay}), Step: steps[r.Step], Contender: colors[r.Contender], Metric: metrics[r.Metric],
-			Rounds: r.N, Value: layout.Value(r), Interval: layout.Interval(r), Versus: layout.Comparison(r.VsBaseline), Letters: layout.Letters(r), Standing: layout.Standing(r),
+			Rounds: r.N, Value: layout.Value(r), Interval: layout.Interval(r), Versus: layout.Comparison(r.VsBaseline), Letters: layout.Letters(r), Standing: layout.SideOfBaseline(r),
 		}
 		if r.Count > 0 {
 			row.Requests = unit.Format(float64(r.Count), "count")

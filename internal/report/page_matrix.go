@@ -242,12 +242,12 @@ func byPlace(colors map[string]int) []string {
 func (v *sheet) forest(g *layout.Group, c layout.Column, colors map[string]int) *chart {
 	out := &chart{
 		Kind: "forest", X: &axis{c.Head() + " by " + v.Baseline + "'s", "1"}, Places: ofSteps(c.Step),
-		Title:   c.Head() + " against " + v.Baseline + ", " + v.titled(c.Step),
+		Title:   c.Head() + " against " + v.Baseline + ", " + v.title(c.Step),
 		Caption: "Dot: ratio, paired by round. Line: its interval. The upright line is " + v.Baseline + ". " + betterIs(c.Better) + ".",
 		Table:   plainTable{Head: []string{"contender", "ratio", "figure", "groups"}},
 	}
 	bounded, grouped := false, false
-	for _, one := range g.SortedBy([]layout.Column{c}).Contenders {
+	for _, one := range g.SortBy([]layout.Column{c}).Contenders {
 		f := g.Figure(one.ID, c)
 		if f == nil || f.VsBaseline == nil || f.VsBaseline.Ratio <= 0 {
 			continue
@@ -274,8 +274,8 @@ func (v *sheet) forest(g *layout.Group, c layout.Column, colors map[string]int) 
 	return out
 }
 
-// titled returns a step's name with its id: "TCP, 1 stream (dts)".
-func (v *sheet) titled(step string) string {
+// title returns a step's name with its id: "TCP, 1 stream (dts)".
+func (v *sheet) title(step string) string {
 	if name := v.StepName(step); name != step {
 		return name + " (" + step + ")"
 	}
@@ -316,7 +316,7 @@ func (v *sheet) slopes(g *layout.Group, colors map[string]int) *chart {
 	}
 	out := &chart{
 		Kind: "slopes", X: &axis{"encryption", ""}, Y: &axis{c.Head(), c.Unit}, Parts: []string{"plain", "WireGuard", "IPsec"}, Places: ofSteps(c.Step),
-		Title:   "What encryption costs, " + v.titled(c.Step),
+		Title:   "What encryption costs, " + v.title(c.Step),
 		Caption: "A line for each product, from its fastest configuration in plain text to its fastest with WireGuard and with IPsec; medians.",
 		Table:   plainTable{Head: []string{"product", "plain", "WireGuard", "IPsec"}},
 	}

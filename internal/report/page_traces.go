@@ -82,8 +82,8 @@ func convert[T ~float64](values []float64) []T {
 	return out
 }
 
-// named converts figures that have names for drawing; nil if there are none.
-func named(values map[string][]float64) map[string][]load {
+// toLoads converts figures that have names for drawing; nil if there are none.
+func toLoads(values map[string][]float64) map[string][]load {
 	if len(values) == 0 {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (v *sheet) traceData(t *analysis.Trace) traceData {
 			Node: text.SafeLine(n.Node), Window: short(n.Window), Measured: short(n.Measured), Times: convert[short](n.Times),
 			Receive: convert[mark](n.Receive), Transmit: convert[mark](n.Transmit), Retransmits: convert[mark](n.Retransmits), Memory: convert[level](n.Memory),
 		}
-		if node.CPU, node.Loads = named(n.CPU), named(n.Loads); node.Loads == nil {
+		if node.CPU, node.Loads = toLoads(n.CPU), toLoads(n.Loads); node.Loads == nil {
 			node.Busiest = convert[load](n.Busiest)
 		}
 		d.Nodes = append(d.Nodes, node)

@@ -45,7 +45,7 @@ func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) er
 	if r.Elsewhere != "" {
 		t.Wrap("", text.SafeLine(r.Elsewhere), "")
 	}
-	t.Wrap("", "needed: "+layout.Asked(r)+"; run "+text.SafeLine(r.Run), terminal.Dim)
+	t.Wrap("", "needed: "+layout.NameNeeds(r)+"; run "+text.SafeLine(r.Run), terminal.Dim)
 	t.Line("")
 	for i, list := range append([]analysis.Recommendation{*r}, r.Others...) {
 		if len(r.Others) > 0 {
@@ -70,11 +70,11 @@ func writeRecommendText(w io.Writer, r *analysis.Recommendation, opt Options) er
 		list []analysis.Loss
 	}{{"Ruled out by a need", r.Lost}, {"Not known", r.Unknown}} {
 		groups := layout.GroupLosses(part.list)
-		t.Listing(part.head, len(groups), func(i int) (string, string) {
+		t.PrintList(part.head, len(groups), func(i int) (string, string) {
 			return "  ", groups[i].Head() + ": " + strings.Join(groups[i].Contenders, ", ")
 		})
 	}
-	t.Listing("To know", len(r.Notes), func(i int) (string, string) { return "  ", r.Notes[i] })
+	t.PrintList("To know", len(r.Notes), func(i int) (string, string) { return "  ", r.Notes[i] })
 	if len(r.Ranked) > 0 {
 		for _, s := range layout.RecommendLegend(r) {
 			t.Wrap("", s, terminal.Dim)
@@ -129,7 +129,7 @@ func choiceLines(t *terminal.Writer, r *analysis.Recommendation, criteria bool) 
 	tw := terminal.NewGrid(terminal.ButFirst(len(header))...)
 	tw.AppendHeader(header)
 	for i, c := range r.Ranked {
-		row := table.Row{fmt.Sprintf("%d. %s", i+1, t.Short(c.Contender)), t.Paint(terminal.Bold, layout.WithInterval(c.Score, c.CI))}
+		row := table.Row{fmt.Sprintf("%d. %s", i+1, t.Shorten(c.Contender)), t.Paint(terminal.Bold, layout.WithInterval(c.Score, c.CI))}
 		for _, term := range c.Terms {
 			if criteria {
 				row = append(row, unit.Ratio(term.Ratio)+"×")
@@ -149,7 +149,7 @@ func writeRecommendMarkdown(w io.Writer, r *analysis.Recommendation) error {
 	if r.Elsewhere != "" {
 		fmt.Fprintf(bw, "%s\n\n", md(r.Elsewhere))
 	}
-	fmt.Fprintf(bw, "Needed: %s. Run %s.\n\n", md(layout.Asked(r)), md(r.Run))
+	fmt.Fprintf(bw, "Needed: %s. Run %s.\n\n", md(layout.NameNeeds(r)), md(r.Run))
 	for _, list := range append([]analysis.Recommendation{*r}, r.Others...) {
 		if len(r.Others) > 0 {
 			fmt.Fprintf(bw, "**%s**\n\n", md(layout.ListTitle(&list)))

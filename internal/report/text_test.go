@@ -84,11 +84,11 @@ func TestBaselineHasNoOverheadOverItself(t *testing.T) {
 // What is no merit has no colour, and CPU in phase with the load no column.
 func TestUnranked(t *testing.T) {
 	r := &analysis.Result{Better: "lower", VsBaseline: &analysis.Comparison{Ratio: 0.5, CI: &analysis.Interval{0.4, 0.6}}}
-	if got := layout.Standing(r); got != "" {
+	if got := layout.SideOfBaseline(r); got != "" {
 		t.Errorf("an unranked figure is %s", got)
 	}
 	r.Ranked = true
-	if got := layout.Standing(r); got != "better" {
+	if got := layout.SideOfBaseline(r); got != "better" {
 		t.Errorf("a ranked figure is %q, want better", got)
 	}
 	l := ladder()

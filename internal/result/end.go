@@ -49,10 +49,10 @@ func (s *Store) writeRun(run *Run) error {
 	return replace(s.files, runFile, func(w io.Writer) error { return encodeRun(w, run) })
 }
 
-// Changed lists the changes in dir since the run ended: files and raw folders that are
+// ListChanges lists the changes in dir since the run ended: files and raw folders that are
 // missing, differ or are new. ended is false if run.json has no End to compare with.
 // Errors: as Load.
-func Changed(dir string) (changed []string, ended bool, err error) {
+func ListChanges(dir string) (changed []string, ended bool, err error) {
 	root, err := openRun(dir)
 	if err != nil {
 		return nil, false, err

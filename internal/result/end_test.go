@@ -23,7 +23,7 @@ func TestEnd(t *testing.T) {
 	}
 	file.Close()
 	seal(t, store, s)
-	if _, ended, err := result.Changed(dir); ended || err != nil {
+	if _, ended, err := result.ListChanges(dir); ended || err != nil {
 		t.Errorf("ended %v before the end, %v", ended, err)
 	}
 	if err := store.End(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)); err != nil {
@@ -33,7 +33,7 @@ func TestEnd(t *testing.T) {
 	if err := validate(t, compile(t, "run-1.schema.json"), read(t, dir, "run.json")); err != nil {
 		t.Error(err)
 	}
-	if changed, ended, err := result.Changed(dir); len(changed) > 0 || !ended || err != nil {
+	if changed, ended, err := result.ListChanges(dir); len(changed) > 0 || !ended || err != nil {
 		t.Errorf("%v, ended %v, %v right after the end", changed, ended, err)
 	}
 	raw := filepath.Join(dir, "raw", "host", "1", "dts")
@@ -46,7 +46,7 @@ func TestEnd(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "raw", "later", "x"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	changed, _, err := result.Changed(dir)
+	changed, _, err := result.ListChanges(dir)
 	if diff := cmp.Diff([]string{filepath.Join(dir, "raw/host/1/dts") + " was changed after the end of the run", filepath.Join(dir, "raw/later") + " came after the end of the run"}, changed); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -55,7 +55,7 @@ func TestEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	store.Close()
-	if _, ended, err := result.Changed(dir); rec.Run.End != nil || ended || err != nil {
+	if _, ended, err := result.ListChanges(dir); rec.Run.End != nil || ended || err != nil {
 		t.Errorf("a resumed run has ended: %v, %v", ended, err)
 	}
 }

@@ -218,14 +218,14 @@ func (r *Record) keepFirst(p *parsed) {
 
 // loadFile reads an optional file of the run. It returns nil if the file does not exist.
 // If the file cannot be read, loadFile records a fault and returns nil.
-func (r *Record) loadFile(root *os.Root, name string, most int64) []byte {
+func (r *Record) loadFile(root *os.Root, name string, maximum int64) []byte {
 	f, err := OpenFile(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	var data []byte
 	if err == nil {
-		data, err = readAll(f, most)
+		data, err = readAll(f, maximum)
 		f.Close()
 	}
 	if err != nil {

@@ -32,9 +32,9 @@ func (r *Run) Tools(samples []Sample) []string {
 	return tools
 }
 
-// Sealed returns the keys of the samples that the run already has. A resumed run does not
+// SealedKeys returns the keys of the samples that the run already has. A resumed run does not
 // repeat them.
-func (r *Record) Sealed() map[Key]bool {
+func (r *Record) SealedKeys() map[Key]bool {
 	sealed := make(map[Key]bool, len(r.Samples))
 	for i := range r.Samples {
 		sealed[r.Samples[i].Key()] = true

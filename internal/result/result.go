@@ -168,9 +168,9 @@ func (s *Step) Bandwidth() unit.BitRate {
 
 // WithBandwidth returns the step with a BandwidthParam that limits all streams together to
 // most, bit/s of payload.
-func (s Step) WithBandwidth(most unit.BitRate) Step {
+func (s Step) WithBandwidth(maximum unit.BitRate) Step {
 	s.Params = maps.Clone(s.Params)
-	s.Params[BandwidthParam] = strconv.FormatFloat(math.Floor(float64(most)/float64(s.senders())), 'f', 0, 64)
+	s.Params[BandwidthParam] = strconv.FormatFloat(math.Floor(float64(maximum)/float64(s.senders())), 'f', 0, 64)
 	return s
 }
 
@@ -300,8 +300,8 @@ type Slices struct {
 	Disturbed []int `json:"disturbed,omitempty"`
 }
 
-// Tried returns the number of all cycles, disturbed ones included.
-func (s *Slices) Tried() int {
+// CountCycles returns the number of all cycles, disturbed ones included.
+func (s *Slices) CountCycles() int {
 	return len(s.Disturbed) + len(slices.Compact(slices.Clone(s.Cycles)))
 }
 

@@ -203,7 +203,7 @@ func resume(dir string, layer func(*os.Root) atomicfile.Folder) (_ *Store, _ *Re
 	if err := s.mend(found); err != nil {
 		return nil, nil, spaceError(fmt.Errorf("%s: %w", dir, err))
 	}
-	s.sealed = record.Sealed()
+	s.sealed = record.SealedKeys()
 	if record.Run.End != nil { // the run has not ended any more
 		record.Run.End = nil
 		if err := s.writeRun(&record.Run); err != nil {
@@ -260,8 +260,8 @@ func (s *Store) SetTool(tool, began Tool) {
 // Dir returns the path of the run directory as the caller gave it.
 func (s *Store) Dir() string { return s.dir }
 
-// Sealed returns the keys of the samples that the run has.
-func (s *Store) Sealed() map[Key]bool {
+// SealedKeys returns the keys of the samples that the run has.
+func (s *Store) SealedKeys() map[Key]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.sealed)

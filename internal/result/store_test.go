@@ -133,8 +133,8 @@ func TestWhatIsSealedIsLoaded(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, first.Raw, "client.json")); err != nil || string(text) != "{}" {
 		t.Errorf("raw file: %q, %v", text, err)
 	}
-	if want := map[result.Key]bool{first.Key(): true, second.Key(): true}; !cmp.Equal(got.Sealed(), want) {
-		t.Error(got.Sealed())
+	if want := map[result.Key]bool{first.Key(): true, second.Key(): true}; !cmp.Equal(got.SealedKeys(), want) {
+		t.Error(got.SealedKeys())
 	}
 }
 

@@ -210,7 +210,7 @@ func (o *CheckOutput) verdict(named bool) error {
 // Idle says why nothing was checked of any contender, which is the reason of most; "" if
 // something was.
 func (o *CheckOutput) Idle() string {
-	why, most, counts := "", 0, map[string]int{}
+	why, maximum, counts := "", 0, map[string]int{}
 	for i := range o.Results {
 		r := &o.Results[i]
 		told := r.MainCase()
@@ -218,8 +218,8 @@ func (o *CheckOutput) Idle() string {
 			return ""
 		}
 		text := strings.TrimSuffix(strings.TrimSuffix(told.Text, ".")+". "+told.Next, ". ")
-		if counts[text]++; counts[text] > most {
-			why, most = text, counts[text]
+		if counts[text]++; counts[text] > maximum {
+			why, maximum = text, counts[text]
 		}
 	}
 	return why

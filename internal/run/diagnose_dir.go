@@ -27,9 +27,9 @@ import (
 // directory. Of a run with several contenders it takes the one that asked names, else the
 // only one or a cluster's own.
 func DiagnoseDir(name, asked string, show func(*diagnose.Case, *diagnose.Verdict) error) error {
-	c, err := savedCase(name)
+	c, err := loadCase(name)
 	if info, statErr := os.Stat(name); statErr == nil && info.IsDir() {
-		c, err = recordedCase(name, asked)
+		c, err = buildCase(name, asked)
 	}
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func DiagnoseDir(name, asked string, show func(*diagnose.Case, *diagnose.Verdict
 	return errors.Join(show(c, v), verdictCode(v))
 }
 
-func savedCase(file string) (*diagnose.Case, error) {
+func loadCase(file string) (*diagnose.Case, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -53,15 +53,15 @@ func savedCase(file string) (*diagnose.Case, error) {
 	return &c, nil
 }
 
-// recordedCase makes a case of a run directory: of its samples' figures, and of the counters
+// buildCase makes a case of a run directory: of its samples' figures, and of the counters
 // that were recorded beside them. The contender's pods stand for pods, the baseline's for
 // nodes. What a run does not record (offloads, queues, routes) is listed as unseen.
-func recordedCase(dir, asked string) (*diagnose.Case, error) {
+func buildCase(dir, asked string) (*diagnose.Case, error) {
 	rec, err := result.Load(dir)
 	if err != nil {
 		return nil, err
 	}
-	id, err := judged(&rec.Run, asked)
+	id, err := pickContender(&rec.Run, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func recordedCase(dir, asked string) (*diagnose.Case, error) {
 		}
 	}
 	for _, rung := range []struct{ contender, kind string }{{id, diagnose.PodPod}, {rec.Run.Baseline, diagnose.Host}} {
-		p := recordedPath(root, c, rec, rung.contender, rung.kind)
+		p := buildPath(root, c, rec, rung.contender, rung.kind)
 		if len(p.Probes) > 0 {
 			c.Paths = append(c.Paths, p)
 		}
@@ -95,8 +95,8 @@ func recordedCase(dir, asked string) (*diagnose.Case, error) {
 	return c, nil
 }
 
-// judged returns the contender of the run that is looked at.
-func judged(r *result.Run, asked string) (string, error) {
+// pickContender returns the contender of the run that is looked at.
+func pickContender(r *result.Run, asked string) (string, error) {
 	var all []string
 	for i := range r.Contenders {
 		if id := r.Contenders[i].ID; id != r.Baseline {
@@ -128,9 +128,9 @@ var figuresOf = []struct{ metric, workload, probe, figure string }{
 // segment is the payload of a TCP segment, bytes: a GiB has that many times fewer.
 const segment = 1448
 
-// recordedPath returns a contender's samples from pod to pod as a path, and adds the endpoints
+// buildPath returns a contender's samples from pod to pod as a path, and adds the endpoints
 // that were recorded to the case.
-func recordedPath(root *os.Root, c *diagnose.Case, rec *result.Record, contender, kind string) diagnose.Path {
+func buildPath(root *os.Root, c *diagnose.Case, rec *result.Record, contender, kind string) diagnose.Path {
 	p := diagnose.Path{Kind: kind, From: c.Ends[0], To: c.Ends[1], Probes: map[string]diagnose.Probe{}}
 	if kind == diagnose.PodPod {
 		p.From, p.To = c.Pods[0], c.Pods[1]

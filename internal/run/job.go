@@ -172,7 +172,7 @@ func (j *Job) Lead(ctx context.Context, out io.Writer) error {
 	case missing != nil:
 		return err
 	case lost:
-		return exit.With(exit.Code(err), fmt.Errorf("%w; %w", err, j.sealed()))
+		return exit.With(exit.Code(err), fmt.Errorf("%w; %w", err, j.resumeError()))
 	}
 	return errors.Join(err, WriteReport(j.Dir, err == nil, out))
 }

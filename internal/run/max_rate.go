@@ -20,10 +20,10 @@ const (
 	clusterShare = 0.8
 )
 
-// capped returns the steps with parameters that keep them below the request's rate. It
+// capSteps returns the steps with parameters that keep them below the request's rate. It
 // leaves out the steps that can't be kept below --max-rate, notes why in f.uncapped, and
 // fails if no step is left. The default limit of a network that others use leaves no step out.
-func (f *Request) capped(steps []result.Step, inUse bool) (kept []result.Step, err error) {
+func (f *Request) capSteps(steps []result.Step, inUse bool) (kept []result.Step, err error) {
 	var max unit.BitRate
 	switch {
 	case f.Given[maxRateFlag]:

@@ -100,7 +100,7 @@ func (m *Measurement) withNextStep(ctx context.Context, err error, kept bool, cl
 		if left == nil {
 			err = nil // only that it was interrupted
 		}
-		err = errors.Join(fmt.Errorf("interrupted; %w", m.sealed()), err, left)
+		err = errors.Join(fmt.Errorf("interrupted; %w", m.resumeError()), err, left)
 	} else {
 		err = errors.Join(err, left)
 	}
@@ -113,14 +113,14 @@ func (m *Measurement) withNextStep(ctx context.Context, err error, kept bool, cl
 // errNothingSealed ends the error of a run that has no sample.
 var errNothingSealed = errors.New("before the first sample; nothing was written")
 
-// sealed returns the end of an error's text: what of the run is kept, and how to resume it.
-func (m *Measurement) sealed() error {
+// resumeError returns the end of an error's text: what of the run is kept, and how to resume it.
+func (m *Measurement) resumeError() error {
 	return fmt.Errorf("what is sealed is a valid run: go on with `%s`", m.Resumption)
 }
 
-// fingerprinted returns the environment of the first contender's first node, with the
+// readFingerprint returns the environment of the first contender's first node, with the
 // keys that the arena adds.
-func fingerprinted(ctx context.Context, runner *bench.Runner, plan *result.Plan) (result.Environment, error) {
+func readFingerprint(ctx context.Context, runner *bench.Runner, plan *result.Plan) (result.Environment, error) {
 	env, err := runner.Fingerprint(ctx, plan.Contenders[0])
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (m *Measurement) openStore(ctx context.Context, runner *bench.Runner) (*res
 			return nil, nil, nil, errors.Join(err, store.Close())
 		}
 		store.SetTool(m.Tool, rec.Run.Tool)
-		return store, rec.Sealed(), &rec.Run, nil
+		return store, rec.SealedKeys(), &rec.Run, nil
 	}
 	run, a := &m.Record, runner.Arena
 	run.Started = time.Now().UTC()
@@ -150,7 +150,7 @@ func (m *Measurement) openStore(ctx context.Context, runner *bench.Runner) (*res
 		u := &run.Unsupported[i]
 		u.Reason, u.Remedy = a.Anonymous(u.Reason), a.Anonymous(u.Remedy)
 	}
-	env, err := fingerprinted(ctx, runner, &run.Plan)
+	env, err := readFingerprint(ctx, runner, &run.Plan)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -184,7 +184,7 @@ func (m *Measurement) openStore(ctx context.Context, runner *bench.Runner) (*res
 // checkSame refuses to resume a run on another machine: sealed samples are never repeated,
 // so new samples must be comparable with them.
 func (m *Measurement) checkSame(ctx context.Context, runner *bench.Runner, run *result.Run) error {
-	env, err := fingerprinted(ctx, runner, &run.Plan)
+	env, err := readFingerprint(ctx, runner, &run.Plan)
 	if err != nil {
 		return err
 	}

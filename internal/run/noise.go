@@ -39,7 +39,7 @@ type noise struct {
 // self-test of this machine. It writes nothing for a short run, for a cluster, and where
 // /proc can't be read.
 func (j *Job) WarnOfNoise(w io.Writer) {
-	names, _ := j.planned()
+	names, _ := j.listPlanned()
 	load := time.Duration(len(j.Record.Plan.Steps)*min(cmp.Or(j.Record.Plan.Rounds, SelfTestRounds), SelfTestRounds)*len(names)) * (j.Record.Plan.Duration.Duration() + j.Record.Plan.Warmup.Duration())
 	if !j.Venue.Traits().ThisMachine || load < longRun {
 		return

@@ -50,7 +50,7 @@ func (j *Job) newPlan() error {
 	if err := f.takeRates(&earlier); err != nil {
 		return err
 	}
-	if steps, err = f.capped(earlier.Steps, !j.Venue.Traits().Choice); err != nil {
+	if steps, err = f.capSteps(earlier.Steps, !j.Venue.Traits().Choice); err != nil {
 		return err
 	}
 	j.Record = result.Run{Schema: result.RunSchema, ID: filepath.Base(f.Out), Tool: f.Tool, Baseline: f.Baseline, Plan: result.Plan{
@@ -115,7 +115,7 @@ func (f *Request) candidates(catalogue *Catalogue, venue Venue) ([]*contender.Co
 	if len(ids) == 0 {
 		return nil, exit.Usage("--contenders: none given; see `cnibench list contenders`")
 	}
-	ids, err := venue.Named(ids)
+	ids, err := venue.CheckNames(ids)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func (p *preview) Wrap(then func(bench.Progress)) func(bench.Progress) {
 }
 
 func (p *preview) update() {
-	current, before := progressOf(p.Plan, p.Baseline, p.Interim.Store.Sealed()), p.shown
+	current, before := progressOf(p.Plan, p.Baseline, p.Interim.Store.SealedKeys()), p.shown
 	p.shown = current
 	live := p.Bar.Live()
 	if !current.comparable || current == before || !live && current.rounds == before.rounds || current.rounds == p.Plan.Rounds {
@@ -144,7 +144,7 @@ type interim struct {
 
 // Report returns the report of the samples that are sealed.
 func (s *interim) Report() (*analysis.Report, error) {
-	sealed := len(s.Store.Sealed())
+	sealed := len(s.Store.SealedKeys())
 	if s.made != nil && sealed == s.at {
 		return s.made, nil
 	}

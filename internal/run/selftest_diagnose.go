@@ -50,7 +50,7 @@ func diagnosisTrials(ctx context.Context, conditions selftest.Conditions) (list 
 	planted = append(planted, Planted{Contender: planted[0].Contender, How: "nothing", Expected: ExpectedClaim{ID: diagnose.Usual}})
 	leftOut := conditions.NoDiagnosis
 	for _, program := range plantPrograms {
-		if missing := host.Missing(program); missing != nil && leftOut == "" {
+		if missing := host.CheckProgram(program); missing != nil && leftOut == "" {
 			leftOut = missing.Error()
 		}
 	}

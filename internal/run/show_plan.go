@@ -20,7 +20,7 @@ import (
 // for a cluster all that would appear there.
 func (j *Job) WritePlan(w io.Writer) error {
 	f := j.request
-	names, exact := j.planned()
+	names, exact := j.listPlanned()
 	p := j.Record.Plan
 	p.Rounds = cmp.Or(p.Rounds, analysis.RoundsForContenders(len(names)))
 	var load time.Duration
@@ -31,28 +31,28 @@ func (j *Job) WritePlan(w io.Writer) error {
 		}
 	}
 	load *= time.Duration(len(names))
-	least := load * time.Duration(min(p.Rounds, j.End.Least))
+	minimum := load * time.Duration(min(p.Rounds, j.End.Least))
 	load *= time.Duration(p.Rounds)
 	suffix := " of load, and set-up, checks and pauses on top"
-	switch most := p.MaxTime.Duration(); {
-	case most == 0 || load <= most:
-	case least > most:
-		load = least
+	switch maximum := p.MaxTime.Duration(); {
+	case maximum == 0 || load <= maximum:
+	case minimum > maximum:
+		load = minimum
 	default:
-		load, suffix = most, ", with set-up, checks and pauses"
+		load, suffix = maximum, ", with set-up, checks and pauses"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Nothing has been made. This is what `cnibench run` would do.\n\nSuite       %s, arena %s, %s\n", p.Suite, f.Arena, roundsText(&p))
-	fmt.Fprintf(&b, "Contenders  %s\n", wrapped(strings.Join(names, ", ")))
-	most := ""
+	fmt.Fprintf(&b, "Contenders  %s\n", wrapList(strings.Join(names, ", ")))
+	maximum := ""
 	if p.Until > 0 || p.MaxTime > 0 {
-		most = "at most "
+		maximum = "at most "
 	}
 	if !exact {
 		fmt.Fprintf(&b, "            of which those run that this kernel has the pieces for: cnibench probe\n")
-		most = "at most "
+		maximum = "at most "
 	}
-	fmt.Fprintf(&b, "Time        %s%s%s\n", most, load.Round(time.Second), suffix)
+	fmt.Fprintf(&b, "Time        %s%s%s\n", maximum, load.Round(time.Second), suffix)
 	fmt.Fprintf(&b, "Results     %s\n\nSteps, each %s after a lead-in of %s:\n", f.Out, p.Duration.Duration(), p.Warmup.Duration())
 	for _, s := range p.Steps {
 		fmt.Fprintf(&b, "  %-16s %s; peak load: %s\n", s.ID, s.Summary, j.peak(s))
@@ -77,9 +77,9 @@ func roundsText(p *result.Plan) string {
 	return text
 }
 
-// planned returns the ids of the contenders, the baseline first. exact is false if only
+// listPlanned returns the ids of the contenders, the baseline first. exact is false if only
 // the opened arena knows which of them can run.
-func (j *Job) planned() (names []string, exact bool) {
+func (j *Job) listPlanned() (names []string, exact bool) {
 	names = []string{j.request.Baseline}
 	for _, entry := range j.Record.Plan.Contenders { // of a resumed run
 		if !slices.Contains(names, entry.ID) {
@@ -120,8 +120,8 @@ func (j *Job) peak(s result.Step) string {
 	return limit
 }
 
-// wrapped breaks a list of names into lines for its column.
-func wrapped(s string) string {
+// wrapList breaks a list of names into lines for its column.
+func wrapList(s string) string {
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(s) {
@@ -136,7 +136,7 @@ func wrapped(s string) string {
 // announcement says what a run in a cluster sends between which nodes and for how long,
 // before its first packet.
 func (j *Job) announcement() string {
-	names, _ := j.planned()
+	names, _ := j.listPlanned()
 	p := j.Record.Plan
 	p.Rounds = cmp.Or(p.Rounds, analysis.RoundsForContenders(len(names)))
 	var steps []string

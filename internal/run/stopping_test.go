@@ -24,10 +24,10 @@ func TestStoppingByWidth(t *testing.T) {
 		}}, nil
 	}
 	for _, c := range []struct {
-		until  string // of the resumed run; "" is the plan's 5 %
-		least  int
-		enough bool
-		said   string
+		until   string // of the resumed run; "" is the plan's 5 %
+		minimum int
+		enough  bool
+		said    string
 	}{
 		{"", 0, true, "all ratios are known to ±5 %"},
 		{"", 11, false, ""},
@@ -38,7 +38,7 @@ func TestStoppingByWidth(t *testing.T) {
 		said := ""
 		p := &result.Plan{Until: 0.05}
 		end := (&Request{Until: c.until, Given: map[string]bool{"until": c.until != ""}}).end(p)
-		end.RaiseLeast(c.least)
+		end.RaiseLeast(c.minimum)
 		s := newStopping(end, p, interim, func(text string) { said += text })
 		if got := s.enough(10, 0); got != c.enough || !strings.Contains(said, c.said) {
 			t.Errorf("until %q: enough %v, want %v; said %q, want %q", c.until, got, c.enough, said, c.said)

@@ -23,9 +23,9 @@ const trustedFile = "executed.json"
 // maxTrusted is how many digests are kept, the newest.
 const maxTrusted = 1000
 
-// executed returns what a run with these settings executes, by flag: the image of a
+// listExecuted returns what a run with these settings executes, by flag: the image of a
 // cluster's pods and the text of a CNI configuration.
-func executed(settings map[string]string) map[string]string {
+func listExecuted(settings map[string]string) map[string]string {
 	all := map[string]string{}
 	for flag, key := range map[string]string{"image": "image", "cni-conf": cniTextKey} {
 		if value := settings[key]; value != "" {
@@ -35,7 +35,7 @@ func executed(settings map[string]string) map[string]string {
 	return all
 }
 
-func trustedDigest(flag, value string) string {
+func digestTrusted(flag, value string) string {
 	sum := sha256.Sum256([]byte(flag + "\x00" + value))
 	return hex.EncodeToString(sum[:])
 }
@@ -54,8 +54,8 @@ func readTrusted(dir string) []string {
 func remember(dir string, settings map[string]string) error {
 	known := readTrusted(dir)
 	before := len(known)
-	for flag, value := range executed(settings) {
-		if digest := trustedDigest(flag, value); !slices.Contains(known, digest) {
+	for flag, value := range listExecuted(settings) {
+		if digest := digestTrusted(flag, value); !slices.Contains(known, digest) {
 			known = append(known, digest)
 		}
 	}
@@ -79,11 +79,11 @@ func remember(dir string, settings map[string]string) error {
 // that the user neither gives again nor has run before, by the digests in dir.
 func (f *Request) trusts(dir string, settings map[string]string) error {
 	known := readTrusted(dir)
-	for flag, value := range executed(settings) {
+	for flag, value := range listExecuted(settings) {
 		if flag == "image" && f.Given[flag] && f.Cluster.Image != value {
 			return exit.Usage("--image %s: the run was begun with %s, and a resumed run keeps its plan", f.Cluster.Image, value)
 		}
-		if f.Given[flag] || slices.Contains(known, trustedDigest(flag, value)) {
+		if f.Given[flag] || slices.Contains(known, digestTrusted(flag, value)) {
 			continue // the text of --cni-conf is compared when it is read
 		}
 		if flag == "image" {

@@ -32,7 +32,7 @@ type Venue interface {
 	Candidates(all []*contender.Contender) []*contender.Contender
 	// Named returns the contenders to run if the user names those of ids: these, and
 	// what other flags add. An error says which name can't be run in this venue.
-	Named(ids []string) ([]string, error)
+	CheckNames(ids []string) ([]string, error)
 	// Equip tells the venue which programs the steps run. A lab returns an error if
 	// one is missing on this machine; a cluster's pods are asked when they are up.
 	Equip(programs []string) error

@@ -123,7 +123,7 @@ func (k *clusterVenue) Candidates(all []*contender.Contender) []*contender.Conte
 	return slices.DeleteFunc(slices.Clone(all), func(c *contender.Contender) bool { return c != k.this && c.ID != kube.HostID })
 }
 
-func (k *clusterVenue) Named(ids []string) ([]string, error) {
+func (k *clusterVenue) CheckNames(ids []string) ([]string, error) {
 	if k.this == nil && slices.Contains(ids, kube.ThisClusterID) {
 		return nil, exit.Usage("contender %s: --install replaces the pod network that there is; leave one of the two out", kube.ThisClusterID)
 	}

@@ -80,7 +80,7 @@ func (p *labVenue) Own() []*contender.Contender {
 
 func (p *labVenue) Candidates(all []*contender.Contender) []*contender.Contender { return all }
 
-func (p *labVenue) Named(ids []string) ([]string, error) {
+func (p *labVenue) CheckNames(ids []string) ([]string, error) {
 	if slices.Contains(ids, kube.ThisClusterID) {
 		return nil, exit.Usage("contender %s: a cluster is measured with --arena %s", kube.ThisClusterID, Kube)
 	}

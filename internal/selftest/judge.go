@@ -54,8 +54,8 @@ func (b Conditions) Judge(rec *result.Record, r *analysis.Report) Result {
 	}
 	add("", b.twins(r, bulkStep, result.Goodput))
 	add("", b.twins(r, requestStep, result.NetworkTimeP50))
-	add("", b.stalled(r))
-	for _, t := range []Trial{b.capped(r), lossy(r), b.slow(r), b.delayed(r), b.narrow(rec)} {
+	add("", b.judgeStall(r))
+	for _, t := range []Trial{b.judgeCap(r), lossy(r), b.slow(r), b.judgeDelay(r), b.judgeNarrow(rec)} {
 		add(b.NoFaults, t)
 	}
 	add(b.NoNeighbour, b.neighbour(rec))
@@ -105,7 +105,7 @@ func (b Conditions) twins(r *analysis.Report, step, metric string) Trial {
 	return t
 }
 
-func (b Conditions) capped(r *analysis.Report) Trial {
+func (b Conditions) judgeCap(r *analysis.Report) Trial {
 	rate, _ := b.loads()
 	// The cap counts whole frames; goodput counts what TCP carries in them.
 	high := float64(rate) * 1.005
@@ -135,7 +135,7 @@ func (b Conditions) slow(r *analysis.Report) Trial {
 	return t
 }
 
-func (b Conditions) delayed(r *analysis.Report) Trial {
+func (b Conditions) judgeDelay(r *analysis.Report) Trial {
 	delay := plant.Delay().Seconds()
 	low, high := delay*(1-delayTolerance), delay*(1+delayTolerance)
 	t := Trial{Name: "delay", Planted: fmt.Sprintf("a link that holds the end of %d bytes back for %s", plant.DelayedSize, unit.Format(delay, "s")),
@@ -156,11 +156,11 @@ const (
 	networkTimeP95 = "network_time_p95"
 )
 
-// stalled judges the step whose server holds its responses for a fifth of the time. A request
+// judgeStall judges the step whose server holds its responses for a fifth of the time. A request
 // that is planned during a stall waits until the stall ends, so a twentieth of all requests
 // wait for more than three quarters of a stall. A load that pauses during a stall would see few
 // of these.
-func (b Conditions) stalled(r *analysis.Report) Trial {
+func (b Conditions) judgeStall(r *analysis.Report) Trial {
 	wait := stall.Seconds() - 0.05*stallEvery.Seconds()
 	low, high := wait*(1-stallTolerance), wait*(1+stallTolerance)
 	t := Trial{Name: "stalls", Planted: fmt.Sprintf("a server that holds its responses for %v of each %v", stall, stallEvery),
@@ -175,7 +175,7 @@ func (b Conditions) stalled(r *analysis.Report) Trial {
 	return t
 }
 
-func (b Conditions) narrow(rec *result.Record) Trial {
+func (b Conditions) judgeNarrow(rec *result.Record) Trial {
 	other := "more"
 	if b.MTU > 0 {
 		other = strconv.Itoa(b.MTU)
@@ -198,7 +198,7 @@ func (b Conditions) neighbour(rec *result.Record) Trial {
 	for i := range rec.Samples {
 		if s := &rec.Samples[i]; s.Contender == b.Baseline && s.Slices != nil {
 			away += len(s.Slices.Disturbed)
-			all += s.Slices.Tried()
+			all += s.Slices.CountCycles()
 			if slices.ContainsFunc(s.Notes, func(n result.Reason) bool { return n.Code == "disturbed_cycles" }) {
 				used++
 			}

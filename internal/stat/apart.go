@@ -54,10 +54,10 @@ func ComparePairs(series [][]float64, alpha, inflation float64) (p [][]float64) 
 	exceeds := make([]int, len(pairs)) // flips in which this or a later pair differs at least as much
 	flips := signFlips(rounds)
 	for _, signs := range flips {
-		most := 0.0
+		maximum := 0.0
 		for k, pair := range slices.Backward(pairs) {
-			most = max(most, pair.size(signs))
-			if most >= pair.observed*(1-1e-12) { // rounding must not hide a tie
+			maximum = max(maximum, pair.size(signs))
+			if maximum >= pair.observed*(1-1e-12) { // rounding must not hide a tie
 				exceeds[k]++
 			}
 		}

@@ -106,8 +106,8 @@ func fallingPairs(placed, t int) []float64 {
 		ranks[i] = i + 1
 	}
 	sums := rankSums(ranks, t)
-	least := t * (t + 1) / 2
-	counts := sums[least : least+placed*t+1]
+	minimum := t * (t + 1) / 2
+	counts := sums[minimum : minimum+placed*t+1]
 	all := 0.0
 	for _, c := range counts {
 		all += c

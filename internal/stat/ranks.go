@@ -74,15 +74,15 @@ func (t *RankTest) sums(ranks []int, n int, tied bool) []float64 {
 func (t *RankTest) ComparePairs(samples [][]float64, alpha float64) (p [][]float64) {
 	p = make([][]float64, len(samples))
 	var pairs [][2]int
-	var least, raw []float64
+	var minimum, raw []float64
 	for i := range samples {
 		p[i] = slices.Repeat([]float64{Untestable}, len(samples))
 		p[i][i] = 1
 		for j := i + 1; j < len(samples); j++ {
-			pairs, least = append(pairs, [2]int{i, j}), append(least, MinMannWhitney(len(samples[i]), len(samples[j])))
+			pairs, minimum = append(pairs, [2]int{i, j}), append(minimum, MinMannWhitney(len(samples[i]), len(samples[j])))
 		}
 	}
-	tested := testable(least, alpha)
+	tested := testable(minimum, alpha)
 	for _, i := range tested {
 		raw = append(raw, t.P(samples[pairs[i][0]], samples[pairs[i][1]]))
 	}
@@ -94,11 +94,11 @@ func (t *RankTest) ComparePairs(samples [][]float64, alpha float64) (p [][]float
 }
 
 // testable returns the indices of the tests that can reject after a correction for the
-// tests returned (Tarone 1990). least is the smallest p that each test can give.
-func testable(least []float64, alpha float64) []int {
+// tests returned (Tarone 1990). minimum is the smallest p that each test can give.
+func testable(minimum []float64, alpha float64) []int {
 	for k := 1; ; k++ {
 		var tests []int
-		for i, v := range least {
+		for i, v := range minimum {
 			if v*float64(k) <= alpha {
 				tests = append(tests, i)
 			}
@@ -178,10 +178,10 @@ func Holm(p []float64) []float64 {
 }
 
 // HolmTestable is Holm without the tests that cannot reject (Tarone 1990). Their p is 1.
-// least is the smallest p that each test can give. It depends on the number of values only,
+// minimum is the smallest p that each test can give. It depends on the number of values only,
 // so leaving out tests keeps the chance of any false rejection at alpha.
-func HolmTestable(p, least []float64, alpha float64) []float64 {
-	tested := testable(least, alpha)
+func HolmTestable(p, minimum []float64, alpha float64) []float64 {
+	tested := testable(minimum, alpha)
 	adjusted, chosen := make([]float64, len(p)), make([]float64, len(tested))
 	for i := range adjusted {
 		adjusted[i] = 1

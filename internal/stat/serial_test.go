@@ -35,7 +35,7 @@ func TestSerially(t *testing.T) {
 	for _, tt := range []struct {
 		contenders, rounds int
 		own                float64
-		least, most        float64 // share of runs
+		minimum, maximum   float64 // share of runs
 	}{
 		{3, 6, 0, 0, 0.05}, {9, 7, 0, 0, 0.05}, {5, 12, 0, 0, 0.05},
 		{9, 7, 0.3, 0.3, 1}, {9, 12, 0.3, 0.7, 1}, {9, 12, 0.6, 0.97, 1},
@@ -49,7 +49,7 @@ func TestSerially(t *testing.T) {
 		}
 		share, margin := float64(found)/runs, 3*math.Sqrt(0.05*0.95/runs)
 		t.Logf("%d contenders, %d rounds, %.1f: found in %.3f", tt.contenders, tt.rounds, tt.own, share)
-		if share < tt.least || tt.most < 1 && share > tt.most+margin {
+		if share < tt.minimum || tt.maximum < 1 && share > tt.maximum+margin {
 			t.Errorf("%d contenders, %d rounds, noise that lasts by %.1f: found in %.3f of the runs", tt.contenders, tt.rounds, tt.own, share)
 		}
 	}

@@ -88,20 +88,20 @@ func (p ratioPairs) ratio(k int) float64 {
 			nth -= high[i] - low[i]
 		}
 		below, upTo := make([]int, len(low)), make([]int, len(low))
-		less, most := 0, 0
+		less, maximum := 0, 0
 		for i := range low {
 			n := high[i] - low[i]
 			below[i] = low[i] + sort.Search(n, func(j int) bool { return p.of(i, low[i]+j) >= pivot })
 			upTo[i] = low[i] + sort.Search(n, func(j int) bool { return p.of(i, low[i]+j) > pivot })
-			less, most = less+below[i]-low[i], most+upTo[i]-low[i]
+			less, maximum = less+below[i]-low[i], maximum+upTo[i]-low[i]
 		}
 		switch {
 		case k < less:
 			high = below
-		case k < most:
+		case k < maximum:
 			return pivot
 		default:
-			low, k = upTo, k-most
+			low, k = upTo, k-maximum
 		}
 	}
 }

@@ -19,7 +19,7 @@ var roundNoises = map[string]func(rng *rand.Rand) float64{
 // A run that ends when an interval is narrow enough still has one that holds the truth
 // in 95 % of all runs, whatever the noise and however soon it ends.
 func TestStoppedCoverage(t *testing.T) {
-	const runs, until, most = 400, 0.05, 30
+	const runs, until, maximum = 400, 0.05, 30
 	for name, noise := range roundNoises {
 		for _, spread := range []float64{0.02, 0.06, 0.1} {
 			rng := rand.New(rand.NewPCG(7, 7))
@@ -29,7 +29,7 @@ func TestStoppedCoverage(t *testing.T) {
 				for {
 					ratios = append(ratios, math.Exp(spread*noise(rng)))
 					s := PairedShift(ratios, StoppedConfidence)
-					if s.Bounded() && (HalfWidth(s.Low, s.High) <= until || len(ratios) == most) {
+					if s.Bounded() && (HalfWidth(s.Low, s.High) <= until || len(ratios) == maximum) {
 						if s.Low <= 1 && s.High >= 1 {
 							covered++
 						}

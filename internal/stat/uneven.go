@@ -4,10 +4,10 @@ import "math"
 
 // CompareCounts tests whether an event that happened counts[i] times in tries[i] tries had the
 // same chance for every i. p is exact: of all ways to distribute the same number of events
-// over the tries, the share of ways whose Pearson statistic is at least as large. least is
+// over the tries, the share of ways whose Pearson statistic is at least as large. minimum is
 // the smallest p that any such way gives. If there are too many ways to go through, p is
-// that of the chi-squared distribution, and least is 0.
-func CompareCounts(counts, tries []int) (p, least float64) {
+// that of the chi-squared distribution, and minimum is 0.
+func CompareCounts(counts, tries []int) (p, minimum float64) {
 	total, all, multiple := 0, 0, 1
 	for i, n := range tries {
 		total, all = total+counts[i], all+n
@@ -46,10 +46,10 @@ func CompareCounts(counts, tries []int) (p, least float64) {
 		}
 		ways = next
 	}
-	most, every := 0, 0.0
+	maximum, every := 0, 0.0
 	for s, w := range ways {
 		if s.happened == total {
-			most, every = max(most, s.squares), every+w
+			maximum, every = max(maximum, s.squares), every+w
 		}
 	}
 	for s, w := range ways {
@@ -57,7 +57,7 @@ func CompareCounts(counts, tries []int) (p, least float64) {
 			p += w / every
 		}
 	}
-	return min(1, p), ways[state{total, most}] / every
+	return min(1, p), ways[state{total, maximum}] / every
 }
 
 // Uneven is exact up to these numbers: of ways, for the time that they take, of tries, for

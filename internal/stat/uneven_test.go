@@ -10,7 +10,7 @@ func TestUneven(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		counts, of []int
-		p, least   float64
+		p, minimum float64
 	}{
 		// Two contenders: Fisher's exact test.
 		{"one survives of seven", []int{1, 7}, []int{7, 7}, 14.0 / 3003, 14.0 / 3003},
@@ -21,9 +21,9 @@ func TestUneven(t *testing.T) {
 		{"nobody tried", []int{0, 0}, []int{0, 0}, 1, 1},
 		{"unlike numbers of tries", []int{1, 0}, []int{1, 9}, 0.1, 0.1},
 	} {
-		p, least := CompareCounts(tt.counts, tt.of)
-		if math.Abs(p-tt.p) > 1e-12 || math.Abs(least-tt.least) > 1e-12 {
-			t.Errorf("%s: p %v, least %v, want %v and %v", tt.name, p, least, tt.p, tt.least)
+		p, minimum := CompareCounts(tt.counts, tt.of)
+		if math.Abs(p-tt.p) > 1e-12 || math.Abs(minimum-tt.minimum) > 1e-12 {
+			t.Errorf("%s: p %v, least %v, want %v and %v", tt.name, p, minimum, tt.p, tt.minimum)
 		}
 	}
 }
@@ -50,8 +50,8 @@ func TestUnevenOfMany(t *testing.T) {
 		{"twenty of 900", slices.Repeat([]int{300, 330}, 10), slices.Repeat([]int{900}, 20), 0.285, 0.01},
 		{"tries without a common multiple", counts, primes, 1, 0.001},
 	} {
-		if p, least := CompareCounts(tt.counts, tt.of); math.Abs(p-tt.p) > tt.within || least != 0 {
-			t.Errorf("%s: p %v, least %v, want %v within %v, and 0", tt.name, p, least, tt.p, tt.within)
+		if p, minimum := CompareCounts(tt.counts, tt.of); math.Abs(p-tt.p) > tt.within || minimum != 0 {
+			t.Errorf("%s: p %v, least %v, want %v within %v, and 0", tt.name, p, minimum, tt.p, tt.within)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func Decode(file string, r io.Reader, into any) error {
 	}
 	tree, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		return located(file, err, nil, into)
+		return locate(file, err, nil, into)
 	}
 	body, err := onlyBody(file, tree)
 	if err != nil {
@@ -98,7 +98,7 @@ func Decode(file string, r io.Reader, into any) error {
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(nil), yaml.Strict())
 	if err := dec.DecodeFromNode(body, into); err != nil {
-		return located(file, err, body, into)
+		return locate(file, err, body, into)
 	}
 	return nil
 }
@@ -155,9 +155,9 @@ func onlyBody(file string, tree *ast.File) (ast.Node, error) {
 	return body, nil
 }
 
-// located turns the library's error into one with the file, the line and words
+// locate turns the library's error into one with the file, the line and words
 // for a reader who does not know the Go types.
-func located(file string, err error, body ast.Node, into any) error {
+func locate(file string, err error, body ast.Node, into any) error {
 	var (
 		typed    *yaml.TypeError
 		overflow *yaml.OverflowError

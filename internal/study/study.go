@@ -77,8 +77,8 @@ func (s *Study) Flags(scale string, cluster bool) (map[string]any, error) {
 	return out, nil
 }
 
-// Shown is the study as reports show it.
-func (s *Study) Shown() *analysis.Study {
+// ToReport is the study as reports show it.
+func (s *Study) ToReport() *analysis.Study {
 	return &analysis.Study{ID: s.ID, Title: s.Title, By: s.By, Pictures: s.Pictures}
 }
 

@@ -34,7 +34,7 @@ func (s *Suite) Expand(rates string, services []int) ([]result.Step, error) {
 	case len(services) == 0:
 		services = s.Services
 	}
-	if least := slices.Min(services); least < 1 || slices.Max(services) > maxServices {
+	if minimum := slices.Min(services); minimum < 1 || slices.Max(services) > maxServices {
 		return nil, fmt.Errorf("%s: services %v: want counts from 1 to %d", s.file, services, maxServices)
 	}
 	if rates != RatesAuto && rates != RatesGiven {

@@ -235,7 +235,7 @@ func (p *omReader) point(labels map[string]string, pt omPoint) error {
 
 func (p *omReader) recordings(left int) ([]*Recording, error) {
 	recs := make([]*Recording, 0, len(p.recs))
-	most := left
+	maximum := left
 	for _, from := range p.recs {
 		times := from.times
 		if !p.info {
@@ -249,7 +249,7 @@ func (p *omReader) recordings(left int) ([]*Recording, error) {
 			f := ff.Family
 			for _, s := range ff.order {
 				if left -= len(times); left < 0 {
-					return nil, fmt.Errorf("more than %d series × times", most)
+					return nil, fmt.Errorf("more than %d series × times", maximum)
 				}
 				values, err := s.spread(times)
 				if err != nil {

@@ -208,7 +208,7 @@ type Reverted struct {
 
 // RevertBy is Revert of the changes of one bench, wherever they are in the journal.
 func RevertBy(ctx context.Context, m *Machine, j *Journal, by string) error {
-	return reverted(revert(context.WithoutCancel(ctx), m, j, func(_ int, e *Entry) bool { return e.By == by }, false))
+	return revertError(revert(context.WithoutCancel(ctx), m, j, func(_ int, e *Entry) bool { return e.By == by }, false))
 }
 
 // Revert restores the values that were changed since the mark, the newest first, and

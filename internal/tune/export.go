@@ -46,7 +46,7 @@ func (e exporter) write(w io.Writer, items []Item) error {
 		for _, c := range item.Changes {
 			line := e.line(c)
 			if line == "" {
-				left = append(left, leftOut(item, c))
+				left = append(left, describeOmitted(item, c))
 			} else if !slices.Contains(lines, line) { // one rule serves all CPUs
 				lines = append(lines, line)
 			}
@@ -60,8 +60,8 @@ func (e exporter) write(w io.Writer, items []Item) error {
 	return err
 }
 
-// leftOut describes a change that the file cannot hold.
-func leftOut(item Item, c Change) string {
+// describeOmitted describes a change that the file cannot hold.
+func describeOmitted(item Item, c Change) string {
 	return fmt.Sprintf("%s: %s = %s", item.Setting.Name, c.Place, c.To)
 }
 
@@ -141,7 +141,7 @@ func exportTuned(w io.Writer, items []Item) error {
 			case strings.HasPrefix(c.Name, "/sys/"):
 				add("sysfs", c.Name+"="+c.To)
 			default:
-				left = append(left, leftOut(item, c))
+				left = append(left, describeOmitted(item, c))
 			}
 		}
 	}

@@ -54,7 +54,7 @@ func (m *Machine) serviceState(ctx context.Context, name string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	state := labelled(out, "=")
+	state := splitLabels(out, "=")
 	if state["LoadState"] == "not-found" {
 		return "", fmt.Errorf("systemd has no service %s: %w", name, fs.ErrNotExist)
 	}
@@ -67,8 +67,8 @@ func (m *Machine) serviceState(ctx context.Context, name string) (string, error)
 	return "", fmt.Errorf("systemctl show %s says %q", name, tidy(out))
 }
 
-// labelled returns the text of each line after its label, by label.
-func labelled(out, separator string) map[string]string {
+// splitLabels returns the text of each line after its label, by label.
+func splitLabels(out, separator string) map[string]string {
 	values := map[string]string{}
 	for line := range strings.Lines(out) {
 		if label, value, ok := strings.Cut(line, separator); ok {

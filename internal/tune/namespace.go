@@ -39,8 +39,8 @@ func (r Request) Names() []string {
 	return append(names, slices.Sorted(maps.Keys(r.Sysctls))...)
 }
 
-// Wanted looks up the request's settings. It returns an error if a name or parameter is wrong.
-func (r Request) Wanted() ([]Wanted, error) {
+// LookUp looks up the request's settings. It returns an error if a name or parameter is wrong.
+func (r Request) LookUp() ([]Wanted, error) {
 	var wanted []Wanted
 	for _, c := range r.Settings {
 		s, err := Lookup(c.Setting)
@@ -64,7 +64,7 @@ func (r Request) Wanted() ([]Wanted, error) {
 
 // plan plans the request for the machine.
 func (r Request) plan(ctx context.Context, m *Machine) (*Facts, []Item, error) {
-	wanted, err := r.Wanted()
+	wanted, err := r.LookUp()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -80,7 +80,7 @@ func (r Request) plan(ctx context.Context, m *Machine) (*Facts, []Item, error) {
 // Wanted.
 func (r Request) Of(scope Scope) (Request, error) {
 	part := Request{Sysctls: map[string]string{}}
-	wanted, err := r.Wanted()
+	wanted, err := r.LookUp()
 	for i, w := range wanted {
 		switch {
 		case w.Setting.Scope != scope:

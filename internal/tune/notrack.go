@@ -29,7 +29,7 @@ var notrack = Setting{
 		}
 		from, err := f.m.notrackPorts(f.ctx)
 		if missing(err) {
-			return Proposal{}, &NotApplicable{Reason: "nft is not installed", Remedy: host.Here().Remedy("nft")}
+			return Proposal{}, &NotApplicable{Reason: "nft is not installed", Remedy: host.ThisDistribution().Remedy("nft")}
 		}
 		if err != nil {
 			return Proposal{}, notApplicable("nft does not work here: %v", err)

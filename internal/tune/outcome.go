@@ -64,7 +64,7 @@ func Judge(r *analysis.Report, samples []result.Sample, variants []Variant) Judg
 		}
 	}
 	tuned := result.WithRole(result.Tuned)
-	nothing := nothingSetBy(samples, variants)
+	nothing := findIneffective(samples, variants)
 	var j Judgement
 	for _, v := range variants {
 		found := map[string]bool{} // steps with a figure
@@ -160,9 +160,9 @@ func outcome(ci *analysis.Interval, better string) Outcome {
 	return Hurt
 }
 
-// nothingSetBy returns the variants whose settings all changed nothing, with the reason
+// findIneffective returns the variants whose settings all changed nothing, with the reason
 // from the notes of their samples.
-func nothingSetBy(samples []result.Sample, variants []Variant) map[string]string {
+func findIneffective(samples []result.Sample, variants []Variant) map[string]string {
 	settings := map[string]int{}
 	for _, v := range variants {
 		settings[v.ID] = len(v.Names())

@@ -70,8 +70,8 @@ func TestJudge(t *testing.T) {
 	if e := Judge(r, samples, variants).Differences[3]; e.Verdict != TooFew {
 		t.Errorf("%+v", e)
 	}
-	if least := MinRounds(1); least != 6 || MinRounds(0) != 0 {
-		t.Errorf("one comparison takes %d rounds", least)
+	if minimum := MinRounds(1); minimum != 6 || MinRounds(0) != 0 {
+		t.Errorf("one comparison takes %d rounds", minimum)
 	}
 }
 

@@ -26,7 +26,7 @@ var tuned = Setting{
 		from, err := f.m.tunedProfile(f.ctx)
 		switch {
 		case missing(err):
-			return Proposal{}, &NotApplicable{Reason: "tuned is not installed", Remedy: cmp.Or(host.Here().Remedy("tuned-adm"), "install it") + ", or choose settings from this list one by one"}
+			return Proposal{}, &NotApplicable{Reason: "tuned is not installed", Remedy: cmp.Or(host.ThisDistribution().Remedy("tuned-adm"), "install it") + ", or choose settings from this list one by one"}
 		case errors.Is(err, errTunedStopped):
 			return Proposal{}, notApplicable("%v", err)
 		case err != nil:
@@ -42,7 +42,7 @@ var errTunedStopped = errors.New("tuned does not run; start it: systemctl start 
 // returns errTunedStopped if tuned does not run.
 func (m *Machine) tunedProfile(ctx context.Context) (string, error) {
 	out, err := m.run(ctx, "", "tuned-adm", "active")
-	active := labelled(out, ":")
+	active := splitLabels(out, ":")
 	switch {
 	case missing(err):
 		return "", err
@@ -60,7 +60,7 @@ func (m *Machine) tunedProfile(ctx context.Context) (string, error) {
 		return "", cmp.Or(err, fmt.Errorf("tuned-adm active says %q", tidy(out)))
 	}
 	out, err = m.run(ctx, "", "tuned-adm", "profile_mode")
-	switch mode := labelled(out, ":")["Profile selection mode"]; {
+	switch mode := splitLabels(out, ":")["Profile selection mode"]; {
 	case err != nil || mode != "auto" && mode != "manual":
 		return "", cmp.Or(err, fmt.Errorf("tuned-adm profile_mode says %q", tidy(out)))
 	case mode == "auto":

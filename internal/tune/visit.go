@@ -38,11 +38,11 @@ func SetMachine(ctx context.Context, m *Machine, j *Journal, req Request) (a Ans
 // RevertTo reverts what was applied since the mark, even if ctx has ended. Its error names
 // every value that was not reverted, with the cause.
 func RevertTo(ctx context.Context, m *Machine, j *Journal, mark int) error {
-	return reverted(Revert(context.WithoutCancel(ctx), m, j, mark, false))
+	return revertError(Revert(context.WithoutCancel(ctx), m, j, mark, false))
 }
 
-// reverted is what a revert did as an error.
-func reverted(r Reverted, err error) error {
+// revertError is what a revert did as an error.
+func revertError(r Reverted, err error) error {
 	left := failures(r.Failed)
 	for _, k := range r.Kept {
 		left = append(left, fmt.Errorf("setting %s: %s was set to %s, and somebody has set it to %s since: that value is kept", k.Setting, k.Place, k.Read, k.Now))

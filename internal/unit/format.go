@@ -25,13 +25,13 @@ var (
 )
 
 // String gives three significant digits: "17.3 Gbit/s".
-func (r BitRate) String() string { return prefixed(float64(r), bitRates, "bit/s") }
+func (r BitRate) String() string { return formatPrefixed(float64(r), bitRates, "bit/s") }
 
 // String gives three significant digits and a binary multiple: "1.2 GiB".
-func (b Bytes) String() string { return prefixed(float64(b), sizes, "B") }
+func (b Bytes) String() string { return formatPrefixed(float64(b), sizes, "B") }
 
 // String gives three significant digits: "68 µs".
-func (s Seconds) String() string { return prefixed(float64(s), times, "s") }
+func (s Seconds) String() string { return formatPrefixed(float64(s), times, "s") }
 
 // String gives whole events where there are many, so that 9,998/s is not
 // taken for the 10,000/s asked for; else three significant digits.
@@ -61,9 +61,9 @@ func Format(value float64, unit string) string {
 	case "1/GiB":
 		return significant(value) + "/GiB"
 	case "CPU-s/s":
-		return prefixed(value, cpus, "CPU")
+		return formatPrefixed(value, cpus, "CPU")
 	case "CPU-s/Gbit":
-		return prefixed(value, cpuPerGbit, "CPU·s/Gbit")
+		return formatPrefixed(value, cpuPerGbit, "CPU·s/Gbit")
 	case "1":
 		return Ratio(value)
 	case "count":
@@ -88,7 +88,7 @@ func Ratio(v float64) string {
 	case size >= 0.1:
 		return strconv.FormatFloat(v, 'f', 2, 64)
 	}
-	return plain(v, 2)
+	return formatDigits(v, 2)
 }
 
 // Plural is a number of things: "1 round", "3 rounds".
@@ -101,8 +101,8 @@ func Plural(n int, thing string) string {
 
 func isMissing(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
-// prefixed rounds before it chooses the multiple: 999.96 Mbit/s is 1 Gbit/s.
-func prefixed(v float64, prefixes []prefix, zero string) string {
+// formatPrefixed rounds before it chooses the multiple: 999.96 Mbit/s is 1 Gbit/s.
+func formatPrefixed(v float64, prefixes []prefix, zero string) string {
 	switch {
 	case isMissing(v):
 		return Missing
@@ -124,11 +124,11 @@ func significant(v float64) string {
 	if math.Abs(v) >= 100 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
-	return plain(v, 3)
+	return formatDigits(v, 3)
 }
 
-// plain gives digits significant digits, never an exponent, no trailing zeros.
-func plain(v float64, digits int) string {
+// formatDigits gives digits significant digits, never an exponent, no trailing zeros.
+func formatDigits(v float64, digits int) string {
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }

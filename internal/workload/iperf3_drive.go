@@ -293,11 +293,11 @@ var iperf3Usual = 80 * time.Millisecond // a busy machine's tests raise it
 // processes must last if starting a process takes took: 0 on a usual machine, seconds on
 // an emulated CPU.
 func iperf3Spare(took time.Duration, pairs int) time.Duration {
-	const least, most = 2 * time.Second, 15 * time.Second
+	const minimum, maximum = 2 * time.Second, 15 * time.Second
 	if took < iperf3Usual {
 		return 0
 	}
-	return min(max(least, 3*took*time.Duration(pairs+1)), most)
+	return min(max(minimum, 3*took*time.Duration(pairs+1)), maximum)
 }
 
 // goodput adds up the servers' received bit/s, each over its own time.

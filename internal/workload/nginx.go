@@ -52,13 +52,13 @@ var nginxConf string
 // File, the response is in the configuration itself: nginx would open a file for every
 // request, which has nothing to do with the network.
 func NginxConfig(n NginxSetup) (string, error) {
-	body, most := n.Size-serve.HeaderBytes, maxNginxResponse
+	body, maximum := n.Size-serve.HeaderBytes, maxNginxResponse
 	if n.File {
-		most = maxNginxFile
+		maximum = maxNginxFile
 	}
-	if body < 1 || n.Size > most {
+	if body < 1 || n.Size > maximum {
 		return "", fmt.Errorf("a response of %d bytes; nginx is set up for %d to %d, with file: true to %d, and server: cnibench gives larger ones",
-			n.Size, serve.HeaderBytes+1, most, maxNginxFile)
+			n.Size, serve.HeaderBytes+1, maximum, maxNginxFile)
 	}
 	connection := "keep-alive"
 	if n.Each {

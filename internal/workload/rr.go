@@ -20,7 +20,7 @@ type RR struct {
 	name, summary string
 	exchange      string // of `cnibench load`
 	protocol      string // of `cnibench serve`
-	most          string // the largest size, for the help
+	maximum       string // the largest size, for the help
 	timeout       string // for a response; "" is the load engine's default
 }
 
@@ -33,8 +33,8 @@ func (w RR) Info() Info {
 			{"rate", 0.0, "requests per second, or a share of the highest sustained rate such as 30%; 0 is the closed loop of netperf: " +
 				"every connection asks again as soon as it has its answer, so that there are a rate and service times but no latency"},
 			{"connections", 1, "requests that may be under way at once, each on a connection (UDP: a socket) of its own"},
-			{"request", "1B", "size of a request, at most " + w.most},
-			{"response", "1B", "size of a response, at most " + w.most},
+			{"request", "1B", "size of a request, at most " + w.maximum},
+			{"response", "1B", "size of a response, at most " + w.maximum},
 			arrivalsParam, threadsParam,
 			{"workers", 1, "the server's threads; 0: one for each CPU that only the server has, or 1"},
 			{"port", 7000, "port of the server"},

@@ -5,6 +5,6 @@ func TCPRR() RR {
 	return RR{
 		name:     "tcp_rr",
 		summary:  "requests and responses on open TCP connections, one under way on each; rate and round-trip times",
-		exchange: "tcp-rr", protocol: "tcp", most: "64KiB",
+		exchange: "tcp-rr", protocol: "tcp", maximum: "64KiB",
 	}
 }

@@ -36,9 +36,9 @@ func main() {
 	judge := flag.String("judge", "", "folder of kept cases to judge instead of measuring")
 	folder := flag.String("corpus", "corpus/lab", "folder of the plants")
 	flag.Parse()
-	source := measuring(*program, *runs, *keep)
+	source := measureRuns(*program, *runs, *keep)
 	if *judge != "" {
-		source = judging(*program, *judge)
+		source = judgeKept(*program, *judge)
 	}
 	if err := bench(source, *folder, split(*only), split(*sound)); err != nil {
 		fmt.Fprintln(os.Stderr, "diagnosebench:", err)
@@ -60,8 +60,8 @@ type answer struct {
 	err     error
 }
 
-// measuring runs diagnose in the lab.
-func measuring(program string, runs int, keep string) runsOf {
+// measureRuns runs diagnose in the lab.
+func measureRuns(program string, runs int, keep string) runsOf {
 	return func(name, contender, plant string, flags []string) iter.Seq[answer] {
 		return func(yield func(answer) bool) {
 			for k := range runs {
@@ -80,8 +80,8 @@ func measuring(program string, runs int, keep string) runsOf {
 	}
 }
 
-// judging judges the kept cases of the folder and of its folders.
-func judging(program, folder string) runsOf {
+// judgeKept judges the kept cases of the folder and of its folders.
+func judgeKept(program, folder string) runsOf {
 	return func(name, _, _ string, _ []string) iter.Seq[answer] {
 		return func(yield func(answer) bool) {
 			for _, at := range []string{"", "*"} {
@@ -132,7 +132,7 @@ func bench(source runsOf, folder string, only, sound []string) error {
 					ok = ok && slices.ContainsFunc(a.verdict.Causes, func(x diagnose.Claim) bool { _, there := e.Is(x); return there })
 				}
 			}
-			proven := provenOf(a.verdict)
+			proven := listProven(a.verdict)
 			if slices.ContainsFunc(proven, func(x diagnose.Claim) bool { return !anyOf(planted, x, false) }) {
 				falsely++
 			}
@@ -152,7 +152,7 @@ func bench(source runsOf, folder string, only, sound []string) error {
 				continue
 			}
 			ok := a.verdict.Verdict == diagnose.Usual
-			usual, unplanted = usual+one(ok), unplanted+one(len(provenOf(a.verdict)) > 0)
+			usual, unplanted = usual+one(ok), unplanted+one(len(listProven(a.verdict)) > 0)
 			row("nothing", id, a, yes(ok), "")
 		}
 	}
@@ -169,8 +169,8 @@ func one(is bool) int {
 	return 0
 }
 
-// provenOf returns the claims that were proven.
-func provenOf(v *diagnose.Verdict) []diagnose.Claim {
+// listProven returns the claims that were proven.
+func listProven(v *diagnose.Verdict) []diagnose.Claim {
 	return slices.DeleteFunc(slices.Clone(v.Causes), func(x diagnose.Claim) bool { return x.State != diagnose.Proven })
 }
 

@@ -24,9 +24,9 @@ import (
 
 func main() {
 	hold := flag.Duration("for", 3*time.Minute, "how long the connections stay")
-	most := flag.Int("most", 1<<20, "connections at most")
+	maximum := flag.Int("most", 1<<20, "connections at most")
 	flag.Parse()
-	made, err := fill(*most, *hold)
+	made, err := fill(*maximum, *hold)
 	fmt.Printf("%d connections made\n", made)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fillconntrack:", err)
@@ -42,8 +42,8 @@ const (
 )
 
 // fill makes connections until the table is full.
-func fill(most int, hold time.Duration) (made int, err error) {
-	for made < most {
+func fill(maximum int, hold time.Duration) (made int, err error) {
+	for made < maximum {
 		switch err := add(made, hold); {
 		case errors.Is(err, unix.ENOMEM): // the table is full
 			return made, nil

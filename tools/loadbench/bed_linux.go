@@ -166,8 +166,8 @@ func (b *bed) run(ctx context.Context, at place, argv ...string) (*running, erro
 	return r, r.wait()
 }
 
-// serving waits until the server answers; one that does not is ended.
-func (b *bed) serving(ctx context.Context, server *running) (*running, error) {
+// awaitServer waits until the server answers; one that does not is ended.
+func (b *bed) awaitServer(ctx context.Context, server *running) (*running, error) {
 	_, err := b.run(ctx, b.client, b.cnibench, "load", "http", b.url(), "--rate", "100", "--duration", "50ms", "--wait", "10s", "--json")
 	if err != nil {
 		return nil, errors.Join(err, server.stop())

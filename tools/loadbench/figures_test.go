@@ -48,7 +48,7 @@ func TestPage(t *testing.T) {
 	p.section("Speed", "How it was done.")
 	p.table([][]string{{"client", "p50"}, {"wrk", micro(12.34e-6)}, {"cnibench", milli(0.1983)}})
 	p.limits([]load.Limit{{Code: "cpu_contended", Text: "something else runs there"}})
-	p.reach(true, "%s above; at most %s", signed(3.3e-6), micro(10e-6))
+	p.reach(true, "%s above; at most %s", formatSigned(3.3e-6), micro(10e-6))
 	p.reach(false, "%s of wrk's rate", ratio(0.98765))
 	p.summary()
 	if p.missed != 1 {

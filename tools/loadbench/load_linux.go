@@ -37,7 +37,7 @@ func (b *bed) nginx(ctx context.Context) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.serving(ctx, server)
+	return b.awaitServer(ctx, server)
 }
 
 // measured is a load by cnibench, and when its window began by the wall clock.
@@ -97,15 +97,15 @@ func (b *bed) findMax(ctx context.Context, connections int, d time.Duration) (fl
 	return found.MaxRate, nil
 }
 
-// stalling starts cnibench's own server with stalls, and gives its record
+// startStalling starts cnibench's own server with stalls, and gives its record
 // after stop.
-func (b *bed) stalling(ctx context.Context, stall, every time.Duration) (*running, error) {
+func (b *bed) startStalling(ctx context.Context, stall, every time.Duration) (*running, error) {
 	server, err := b.start(ctx, b.server, b.cnibench, "serve", "http", "--listen", b.target().String(),
 		"--size", strconv.Itoa(responseBytes), "--stall", stall.String(), "--every", every.String(), "--json")
 	if err != nil {
 		return nil, err
 	}
-	return b.serving(ctx, server)
+	return b.awaitServer(ctx, server)
 }
 
 // stallsOf is the record of a server that has ended.
@@ -148,8 +148,8 @@ var peers = []peer{
 	}, plainRate},
 }
 
-// installed are the peers that are there.
-func installed() (list []peer) {
+// listInstalled are the peers that are there.
+func listInstalled() (list []peer) {
 	for _, p := range peers {
 		if host.Have(p.name) == nil {
 			list = append(list, p)

@@ -74,9 +74,9 @@ func median(values []float64) float64 { return stat.Median(values) }
 
 func abs(v float64) float64 { return math.Abs(v) }
 
-func micro(seconds float64) string  { return fmt.Sprintf("%.1f µs", seconds*1e6) }
-func signed(seconds float64) string { return fmt.Sprintf("%+.1f µs", seconds*1e6) }
-func milli(seconds float64) string  { return fmt.Sprintf("%.1f ms", seconds*1e3) }
+func micro(seconds float64) string        { return fmt.Sprintf("%.1f µs", seconds*1e6) }
+func formatSigned(seconds float64) string { return fmt.Sprintf("%+.1f µs", seconds*1e6) }
+func milli(seconds float64) string        { return fmt.Sprintf("%.1f ms", seconds*1e3) }
 func count(perSecond float64) string {
 	return fmt.Sprintf("%.0f", perSecond)
 }

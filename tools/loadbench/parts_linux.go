@@ -27,10 +27,10 @@ const (
 // closedLoops are the numbers of connections of the closed loops.
 var closedLoops = []int{8, 64}
 
-// captured loads the server while tcpdump records the client's interface. It
+// capture loads the server while tcpdump records the client's interface. It
 // gives the times from request out to response in by the packets' timestamps,
 // and what cnibench measured meanwhile.
-func (b *bed) captured(ctx context.Context, d time.Duration) ([]time.Duration, *measured, error) {
+func (b *bed) capture(ctx context.Context, d time.Duration) ([]time.Duration, *measured, error) {
 	server, err := b.nginx(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -72,7 +72,7 @@ func (b *bed) captured(ctx context.Context, d time.Duration) ([]time.Duration, *
 
 // truth compares the clocks with packet timestamps of the same run.
 func (b *bed) truth(ctx context.Context, out *page, d time.Duration) error {
-	seen, m, err := b.captured(ctx, d)
+	seen, m, err := b.capture(ctx, d)
 	if err != nil {
 		return err
 	}
@@ -93,11 +93,11 @@ func (b *bed) truth(ctx context.Context, out *page, d time.Duration) error {
 		packet float64
 	}{{"p50", packet50}, {"p99", packet99}} {
 		diff, allowed := m.Times["network_time_"+q.name]-q.packet, max(0.1*q.packet, 10e-6)
-		out.reach(abs(diff) <= allowed, "network time %s is %s from that of the packets; at most %s", q.name, signed(diff), micro(allowed))
+		out.reach(abs(diff) <= allowed, "network time %s is %s from that of the packets; at most %s", q.name, formatSigned(diff), micro(allowed))
 	}
 	out.limits(m.Limits)
 	above := m.Times["latency_p50"] - m.Times["network_time_p50"]
-	out.reach(above <= 40e-6, "latency p50 is %s above network time p50; at most 40 µs", signed(above))
+	out.reach(above <= 40e-6, "latency p50 is %s above network time p50; at most 40 µs", formatSigned(above))
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (b *bed) highest(ctx context.Context, out *page, d time.Duration, rounds in
 	if err != nil {
 		return 0, err
 	}
-	peers := installed()
+	peers := listInstalled()
 	if len(peers) == 0 || peers[0].name != "wrk" {
 		return 0, errors.New("wrk is missing; run scripts/setup bench-load")
 	}
@@ -181,7 +181,7 @@ func (b *bed) lag(ctx context.Context, out *page, best float64, d time.Duration)
 
 // stalls compares p99.9 with what the server's record of its stalls gives.
 func (b *bed) stalls(ctx context.Context, out *page, d time.Duration) error {
-	server, err := b.stalling(ctx, stall, stallEvery)
+	server, err := b.startStalling(ctx, stall, stallEvery)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func mostly(t *testing.T, try func() error) {
 func TestNetworkTimeIsThatOfThePackets(t *testing.T) {
 	b := testBed(t, "nginx", "tcpdump", "ip")
 	mostly(t, func() error {
-		seen, m, err := b.captured(t.Context(), 2*time.Second)
+		seen, m, err := b.capture(t.Context(), 2*time.Second)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func TestStallIsMeasured(t *testing.T) {
 	needs.Slow(t, "measures stalls, on a quiet machine")
 	b := testBed(t, "ip")
 	mostly(t, func() error {
-		server, err := b.stalling(t.Context(), 200*time.Millisecond, time.Second)
+		server, err := b.startStalling(t.Context(), 200*time.Millisecond, time.Second)
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func TestPeersAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range installed() {
+	for _, p := range listInstalled() {
 		s, err := b.peerSpeed(t.Context(), p, 4, time.Second)
 		if err != nil || s.rate <= 0 || s.cpuPerRequest <= 0 {
 			t.Errorf("%s: %+v, %v", p.name, s, err)

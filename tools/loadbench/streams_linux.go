@@ -116,7 +116,7 @@ func (b *bed) iperf3Client(ctx context.Context, n int, d time.Duration) (*runnin
 // streams holds bulk streams against iperf3, in turn.
 func (b *bed) streams(ctx context.Context, out *page, d time.Duration) error {
 	d = max(d.Truncate(time.Second), time.Second) // iperf3 knows whole seconds
-	idle := busyOthers()
+	idle := measureBusyOthers()
 	out.section("Bulk streams beside iperf3", fmt.Sprintf("TCP, %v, %d turns each, one after the other; medians (least to most), ratios within a turn. "+
 		"CPU is that of both processes, user and system. Before the first turn other programs kept %.2f of %d CPUs busy.", d, turns, idle, runtime.NumCPU()))
 	rows := [][]string{{"connections", "program", "goodput", "ratio to iperf3", "CPU per GiB", "ratio to iperf3"}}
@@ -156,9 +156,9 @@ func (b *bed) streams(ctx context.Context, out *page, d time.Duration) error {
 	return nil
 }
 
-// busyOthers is how many CPUs were busy over a second (/proc/stat: all but idle and
+// measureBusyOthers is how many CPUs were busy over a second (/proc/stat: all but idle and
 // waiting for disks), while this program does nothing.
-func busyOthers() float64 {
+func measureBusyOthers() float64 {
 	const pause = time.Second
 	before, err := busySeconds()
 	if err != nil {

@@ -43,7 +43,7 @@ func main() {
 		fmt.Println(strings.Join(list.Packages(host.Distributions()[i]), "\n"))
 		return
 	}
-	for _, w := range list.Missing() {
+	for _, w := range list.FindMissing() {
 		if w.Package == "" && w.Remedy == "" {
 			fmt.Fprintf(os.Stderr, "setup: no package of this distribution is known to have %s, for %s\n", w.Program, strings.Join(w.For, ", "))
 		}

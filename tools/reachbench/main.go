@@ -76,13 +76,13 @@ func all(b bench, runs int, busy bool) error {
 			beside = run % 2
 		}
 		if b.before != "" {
-			r, took, err := b.once(b.before, fmt.Sprintf("run-%d-before", run+1), beside == 1)
+			r, took, err := b.runOnce(b.before, fmt.Sprintf("run-%d-before", run+1), beside == 1)
 			if err != nil {
 				return err
 			}
 			r.print(run, "before", beside, took)
 		}
-		r, took, err := b.once(b.program, fmt.Sprintf("run-%d", run+1), beside == 1)
+		r, took, err := b.runOnce(b.program, fmt.Sprintf("run-%d", run+1), beside == 1)
 		if err != nil {
 			return err
 		}
@@ -131,8 +131,8 @@ func compare(ratios map[string]*[2][]float64) {
 	}
 }
 
-// once has the program run the demo, and returns its report by the newer program.
-func (b bench) once(program, name string, busy bool) (*report, time.Duration, error) {
+// runOnce has the program run the demo, and returns its report by the newer program.
+func (b bench) runOnce(program, name string, busy bool) (*report, time.Duration, error) {
 	dir := b.keep
 	if dir == "" {
 		var err error

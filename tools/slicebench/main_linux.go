@@ -212,7 +212,7 @@ func connection(ctx context.Context, pairs map[string]arena.Pair, cnibench strin
 		rand.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
 		for _, t := range turns {
 			var used float64
-			slice, err := t.Slice(ctx, t.lead, t.length, func() { used = -busy() }, func() { used += busy() })
+			slice, err := t.Slice(ctx, t.lead, t.length, func() { used = -readBusyTime() }, func() { used += readBusyTime() })
 			if err != nil {
 				return err
 			}
@@ -232,8 +232,8 @@ func connection(ctx context.Context, pairs map[string]arena.Pair, cnibench strin
 	return nil
 }
 
-// busy returns the CPU time of the machine so far, in CPU-seconds: elapsed less idle time.
-func busy() float64 {
+// readBusyTime returns the CPU time of the machine so far, in CPU-seconds: elapsed less idle time.
+func readBusyTime() float64 {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
 		return 0

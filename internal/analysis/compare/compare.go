@@ -453,13 +453,13 @@ func listDisturbances(e *analysis.Evidence) []string {
 
 // weakness returns Comparison.Unable and Comparison.Enough.
 func (p *pairing) weakness() (unable, enough int) {
-	least, alpha := stat.MinMannWhitney, 1-p.opt.Confidence
+	minimum, alpha := stat.MinMannWhitney, 1-p.opt.Confidence
 	if p.opt.FailOn != nil {
-		least = minExceeds
+		minimum = minExceeds
 	}
 	tests := max(1, analysis.Count(p.changes, func(c Change) bool { return c.P != nil }))
 	isEnough := func(m, n int) bool {
-		return stat.Outermost(m, n, alpha) > 0 && least(m, n)*float64(tests) <= alpha
+		return stat.Outermost(m, n, alpha) > 0 && minimum(m, n)*float64(tests) <= alpha
 	}
 	unable = analysis.Count(p.changes, func(c Change) bool { return !isEnough(len(c.Old.Values), len(c.New.Values)) })
 	for enough = 2; !isEnough(enough, enough); {

@@ -143,8 +143,8 @@ func TestGateFalseAlarms(t *testing.T) {
 			}
 		}
 		// Three standard deviations over 5 %.
-		if most := int(float64(pairs)*0.05 + 3*math.Sqrt(float64(pairs)*0.05*0.95)); alarms > most || sure > most {
-			t.Errorf("limit %g: %d false alarms and %d false changes in %d comparisons, at most %d are due", limit, alarms, sure, pairs, most)
+		if maximum := int(float64(pairs)*0.05 + 3*math.Sqrt(float64(pairs)*0.05*0.95)); alarms > maximum || sure > maximum {
+			t.Errorf("limit %g: %d false alarms and %d false changes in %d comparisons, at most %d are due", limit, alarms, sure, pairs, maximum)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestSlowPods(t *testing.T) {
 // A full table is read from the recording, also of a sample that is invalid because nothing
 // came through, and the node is named.
 func TestFullConntrack(t *testing.T) {
-	rec := analysistest.Record(analysistest.Taken("host", 1, map[string]float64{"rate": 1006}), analysistest.Invalid("x", 1, "missing_result", "rate is 0"))
+	rec := analysistest.Record(analysistest.ValidSample("host", 1, map[string]float64{"rate": 1006}), analysistest.Invalid("x", 1, "missing_result", "rate is 0"))
 	rec.Run.Environment = result.Environment{"node.name.1": "worker-a", "node.name.2": "worker-b"}
 	node := analysis.NodeTrace{Node: "client", Tracked: 9500, TrackedLimit: 9500}
 	idle := analysis.NodeTrace{Node: "client", Tracked: 60, TrackedLimit: 9500}
@@ -95,7 +95,7 @@ func TestFullConntrack(t *testing.T) {
 
 // The tool's own CPU limit is said, and is found where it stopped a load, the baseline's, too.
 func TestCPULimited(t *testing.T) {
-	rec := analysistest.Record(analysistest.Taken("host", 1, map[string]float64{"goodput": 2.9e9}), analysistest.Taken("x", 1, map[string]float64{"goodput": 2.2e9}))
+	rec := analysistest.Record(analysistest.ValidSample("host", 1, map[string]float64{"goodput": 2.9e9}), analysistest.ValidSample("x", 1, map[string]float64{"goodput": 2.2e9}))
 	traces := func(share float64) analysis.Options {
 		var opt analysis.Options
 		for _, s := range rec.Samples {

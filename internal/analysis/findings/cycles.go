@@ -21,18 +21,18 @@ func disturbedCycles(e *evidence) []analysis.Finding {
 	}
 	// The contender with the most cycles of a round has them all: contenders take turns in
 	// one block, or in several beside the baseline.
-	most := map[round]*result.Sample{}
+	fullest := map[round]*result.Sample{}
 	for i := range e.Samples {
 		s := &e.Samples[i]
 		at := round{analysis.SetOf(s), s.Step, s.Round}
-		if s.Slices != nil && (most[at] == nil || s.Slices.Tried() > most[at].Slices.Tried()) {
-			most[at] = s
+		if s.Slices != nil && (fullest[at] == nil || s.Slices.CountCycles() > fullest[at].Slices.CountCycles()) {
+			fullest[at] = s
 		}
 	}
 	excluded, all, used := map[string]int{}, map[string]int{}, map[string]int{} // by step
-	for at, s := range most {
+	for at, s := range fullest {
 		excluded[at.step] += len(s.Slices.Disturbed)
-		all[at.step] += s.Slices.Tried()
+		all[at.step] += s.Slices.CountCycles()
 		if slices.ContainsFunc(s.Notes, func(n result.Reason) bool { return n.Code == "disturbed_cycles" }) {
 			used[at.step]++
 		}

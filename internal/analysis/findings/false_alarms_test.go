@@ -32,7 +32,7 @@ func TestFalseAlarms(t *testing.T) {
 			shared := math.Exp(0.05 * r.NormFloat64()) // what a round does to all
 			for _, c := range contenders {
 				v := shared * math.Exp(0.03*r.NormFloat64())
-				rec.Samples = append(rec.Samples, analysistest.Taken(c, round, map[string]float64{"goodput": 20e9 * v}))
+				rec.Samples = append(rec.Samples, analysistest.ValidSample(c, round, map[string]float64{"goodput": 20e9 * v}))
 				rates := make([]float64, 10)
 				for i := range rates {
 					rates[i] = 20e9 * v * math.Exp(0.10*r.NormFloat64())

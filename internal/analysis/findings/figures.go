@@ -57,7 +57,7 @@ func drift(e *evidence) []analysis.Finding {
 		rounds int
 	}
 	var tests []tested
-	var p, least []float64
+	var p, minimum []float64
 	for _, at := range e.Keys {
 		if !isHeadline(e, at) {
 			continue
@@ -65,10 +65,10 @@ func drift(e *evidence) []analysis.Finding {
 		index := poolRounds(e.Figures[at])
 		d := stat.Trend(index)
 		tests = append(tests, tested{at, d, d.Slope * float64(len(index)-1), len(index)})
-		p, least = append(p, d.P), append(least, stat.MinTrend(len(index)))
+		p, minimum = append(p, d.P), append(minimum, stat.MinTrend(len(index)))
 	}
 	var list []analysis.Finding
-	for i, adjusted := range stat.HolmTestable(p, least, e.Opt.Alpha) {
+	for i, adjusted := range stat.HolmTestable(p, minimum, e.Opt.Alpha) {
 		t := tests[i]
 		if adjusted <= e.Opt.Alpha && max(t.change, -t.change) >= minDrift {
 			list = append(list, analysis.Finding{Step: t.Step, Text: fmt.Sprintf("%s%s moved by %+.1f %% over %d rounds (p = %.2g)",
@@ -129,7 +129,7 @@ func unstableBaseline(e *evidence) []analysis.Finding {
 }
 
 func stealPresent(e *evidence) []analysis.Finding {
-	count, most := 0, 0.0
+	count, maximum := 0, 0.0
 	var worst *result.Sample
 	for _, s := range e.Valid {
 		stolen := s.Metrics[result.CPUClientSteal] + s.Metrics[result.CPUServerSteal]
@@ -139,15 +139,15 @@ func stealPresent(e *evidence) []analysis.Finding {
 			continue
 		}
 		count++
-		if share := stolen / busy; share > most {
-			most, worst = share, s
+		if share := stolen / busy; share > maximum {
+			maximum, worst = share, s
 		}
 	}
 	if worst == nil {
 		return nil
 	}
 	return []analysis.Finding{{Text: fmt.Sprintf("in %s of %d the hypervisor took %s or more of the busy CPU time, at most %s (%s, %s, round %d)",
-		unit.Plural(count, "valid sample"), len(e.Valid), unit.FormatPercent(maxQuietSteal), unit.FormatPercent(most), worst.Contender, worst.Step, worst.Round)}}
+		unit.Plural(count, "valid sample"), len(e.Valid), unit.FormatPercent(maxQuietSteal), unit.FormatPercent(maximum), worst.Contender, worst.Step, worst.Round)}}
 }
 
 func busyMachine(e *evidence) []analysis.Finding {
@@ -260,7 +260,7 @@ func maxRateLimited(e *evidence) []analysis.Finding {
 
 // goodputLimited finds the steps at which the goodput of at least so many (least)
 // contenders reaches near, in bit/s. words returns a format for the contenders' names.
-func goodputLimited(e *evidence, least int, near func(contender, step string) float64, words func(step string) string) []analysis.Finding {
+func goodputLimited(e *evidence, minimum int, near func(contender, step string) float64, words func(step string) string) []analysis.Finding {
 	var list []analysis.Finding
 	for _, at := range e.Keys {
 		if at.Metric != result.Goodput {
@@ -272,7 +272,7 @@ func goodputLimited(e *evidence, least int, near func(contender, step string) fl
 				full = append(full, c)
 			}
 		}
-		if len(full) >= least {
+		if len(full) >= minimum {
 			list = append(list, analysis.Finding{Step: at.Step, Text: fmt.Sprintf("%s%d of %s "+words(at.Step),
 				e.GroupPrefix(at.ComparableSet), len(full), unit.Plural(len(e.Figures[at]), "contender"), analysis.AndList(full))})
 		}

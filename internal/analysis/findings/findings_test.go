@@ -36,7 +36,7 @@ func TestFindings(t *testing.T) {
 			rec:  analysistest.Record(analysistest.Invalid("x", 1, "setup_failed", "no route"), analysistest.Invalid("x", 2, "setup_failed", "timeout")),
 			want: []analysis.Finding{{Severity: analysis.Error, Contender: "x", Excluded: true, Text: "1 2 2 1"}}},
 		{name: "failed set-up is not told twice", code: "result_missing",
-			rec:  analysistest.Record(analysistest.Invalid("x", 1, "setup_failed", "no route"), analysistest.Taken("host", 1, metrics{"goodput": 1})),
+			rec:  analysistest.Record(analysistest.Invalid("x", 1, "setup_failed", "no route"), analysistest.ValidSample("host", 1, metrics{"goodput": 1})),
 			want: nil},
 
 		{name: "reasons keep their code", code: "requests_failed",
@@ -65,19 +65,19 @@ func TestFindings(t *testing.T) {
 			rec: analysistest.Record(append(analysistest.Over(3, "host", analysistest.Always(metrics{"goodput": 2, "cpu_standing": 0.01})), analysistest.Over(3, "x", analysistest.Always(metrics{"goodput": 1, "cpu_standing": 0.01}))...)...)},
 
 		{name: "incomplete", code: "incomplete_run",
-			rec: with(analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 1})), func(r *result.Record) {
+			rec: with(analysistest.Record(analysistest.ValidSample("host", 1, metrics{"goodput": 1})), func(r *result.Record) {
 				r.Run.Plan = result.Plan{Rounds: 1000000, Contenders: []result.Entry{{ID: "host"}}, Steps: []result.Step{{ID: "dts"}, {ID: "dtm"}}}
 			}),
 			want: []analysis.Finding{{Severity: analysis.Warn, Text: "1999999 2000000 1 2 2 3 3 1999994"}}},
 		{name: "complete", code: "incomplete_run",
-			rec: with(analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 1})), func(r *result.Record) {
+			rec: with(analysistest.Record(analysistest.ValidSample("host", 1, metrics{"goodput": 1})), func(r *result.Record) {
 				r.Run.Plan = result.Plan{Rounds: 1, Contenders: []result.Entry{{ID: "host"}}, Steps: []result.Step{{ID: "dts"}}}
 			})},
 
 		{name: "no baseline named", code: "no_baseline", rec: &result.Record{},
 			want: []analysis.Finding{{Severity: analysis.Warn, Text: ""}}},
 		{name: "baseline not measured", code: "no_baseline",
-			rec:  analysistest.Record(analysistest.Taken("x", 1, metrics{"goodput": 1}), analysistest.Invalid("host", 1, "cpu_steal", "20 %")),
+			rec:  analysistest.Record(analysistest.ValidSample("x", 1, metrics{"goodput": 1}), analysistest.Invalid("host", 1, "cpu_steal", "20 %")),
 			want: []analysis.Finding{{Severity: analysis.Warn, Contender: "host", Text: ""}}},
 
 		{name: "too few rounds", code: "too_few_rounds",
@@ -94,20 +94,20 @@ func TestFindings(t *testing.T) {
 			want: []analysis.Finding{{Severity: analysis.Warn, Text: ""}}},
 
 		{name: "resumed with another version", code: "other_version",
-			rec: with(analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 1}), analysistest.Taken("host", 2, metrics{"goodput": 1}), analysistest.Taken("x", 2, metrics{"goodput": 1})),
+			rec: with(analysistest.Record(analysistest.ValidSample("host", 1, metrics{"goodput": 1}), analysistest.ValidSample("host", 2, metrics{"goodput": 1}), analysistest.ValidSample("x", 2, metrics{"goodput": 1})),
 				func(r *result.Record) {
 					r.Run.Tool = result.Tool{Version: "1.0", Commit: "abc"}
 					r.Samples[1].Tool, r.Samples[2].Tool = "1.1", "1.1"
 				}),
 			want: []analysis.Finding{{Severity: analysis.Warn, Text: "1.0 1 1.1 2"}}},
-		{name: "one version", code: "other_version", rec: analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 1}))},
+		{name: "one version", code: "other_version", rec: analysistest.Record(analysistest.ValidSample("host", 1, metrics{"goodput": 1}))},
 
-		{name: "loss", code: "udp_loss", rec: analysistest.Record(analysistest.Taken("x", 1, metrics{"loss": 0.8, "goodput": 1})),
+		{name: "loss", code: "udp_loss", rec: analysistest.Record(analysistest.ValidSample("x", 1, metrics{"loss": 0.8, "goodput": 1})),
 			want: []analysis.Finding{{Severity: analysis.Warn, Contender: "x", Step: "dts", Excluded: true, Text: "80"}}},
-		{name: "loss of the baseline", code: "udp_loss", rec: analysistest.Record(analysistest.Taken("host", 1, metrics{"loss": 0.8, "goodput": 1})),
+		{name: "loss of the baseline", code: "udp_loss", rec: analysistest.Record(analysistest.ValidSample("host", 1, metrics{"loss": 0.8, "goodput": 1})),
 			want: []analysis.Finding{{Severity: analysis.Warn, Contender: "host", Step: "dts", Excluded: true,
 				Text: "80"}}},
-		{name: "little loss", code: "udp_loss", rec: analysistest.Record(analysistest.Taken("x", 1, metrics{"loss": 0.1, "goodput": 1}))},
+		{name: "little loss", code: "udp_loss", rec: analysistest.Record(analysistest.ValidSample("x", 1, metrics{"loss": 0.1, "goodput": 1}))},
 
 		{name: "drift", code: "unsteady_rounds",
 			rec: analysistest.Record(append(
@@ -122,25 +122,25 @@ func TestFindings(t *testing.T) {
 			rec: analysistest.Record(analysistest.Over(6, "host", func(round int) map[string]float64 { return metrics{"goodput": 10 + 0.01*float64(round)} })...)},
 
 		{name: "steal", code: "machine_busy",
-			rec: analysistest.Record(analysistest.Taken("x", 1, metrics{"cpu_client": 0.9, "cpu_server": 0, "cpu_client_steal": 0.1}),
-				analysistest.Taken("x", 2, metrics{"cpu_client": 1, "cpu_client_steal": 0.001})),
+			rec: analysistest.Record(analysistest.ValidSample("x", 1, metrics{"cpu_client": 0.9, "cpu_server": 0, "cpu_client_steal": 0.1}),
+				analysistest.ValidSample("x", 2, metrics{"cpu_client": 1, "cpu_client_steal": 0.001})),
 			want: []analysis.Finding{{Severity: analysis.Warn, Text: "1 2 2 10 1"}}},
 		{name: "steal on CPUs of both sides", code: "machine_busy",
-			rec: analysistest.Record(analysistest.Taken("x", 1, metrics{"cpu_client_steal": 0.01, "cpu_per_gbit": 0.1}))},
+			rec: analysistest.Record(analysistest.ValidSample("x", 1, metrics{"cpu_client_steal": 0.01, "cpu_per_gbit": 0.1}))},
 
 		{name: "busy machine", code: "machine_busy",
-			rec: with(analysistest.Record(analysistest.Taken("host", 1, metrics{"cpu_client": 0.5, "cpu_server": 0.25})), func(r *result.Record) {
+			rec: with(analysistest.Record(analysistest.ValidSample("host", 1, metrics{"cpu_client": 0.5, "cpu_server": 0.25})), func(r *result.Record) {
 				r.Run.Plan.Steps = []result.Step{{ID: "dts", Workload: "idle"}}
 			}),
 			want: []analysis.Finding{{Severity: analysis.Warn, Contender: "host", Step: "dts", Text: "750"}}},
 
 		{name: "generator late", code: "client_late",
-			rec: analysistest.Record(analysistest.Taken("x", 1, metrics{"latency_p50": 100e-6, "send_lag_p50": 60e-6}),
-				analysistest.Taken("y", 1, metrics{"latency_p50": 100e-6, "send_lag_p50": 10e-6})),
+			rec: analysistest.Record(analysistest.ValidSample("x", 1, metrics{"latency_p50": 100e-6, "send_lag_p50": 60e-6}),
+				analysistest.ValidSample("y", 1, metrics{"latency_p50": 100e-6, "send_lag_p50": 10e-6})),
 			want: []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
 				Text: "60 60"}}},
 		{name: "generator late in the tail", code: "client_late",
-			rec: with(analysistest.Record(analysistest.Taken("x", 1, nil), analysistest.Taken("x", 2, nil), analysistest.Taken("y", 1, nil)), func(r *result.Record) {
+			rec: with(analysistest.Record(analysistest.ValidSample("x", 1, nil), analysistest.ValidSample("x", 2, nil), analysistest.ValidSample("y", 1, nil)), func(r *result.Record) {
 				for i := range r.Samples { // half of p99.9's ten requests beyond are of each round
 					lag := analysistest.Histogram(t, 1, 4950)
 					if r.Samples[i].Contender == "x" {
@@ -154,23 +154,23 @@ func TestFindings(t *testing.T) {
 
 		{name: "unstable baseline", code: "unsteady_rounds",
 			rec: analysistest.Record(
-				analysistest.Taken("host", 1, metrics{"goodput": 20e9, "latency_p50": 100e-6}), analysistest.Taken("host", 2, metrics{"goodput": 12e9, "latency_p50": 101e-6}),
-				analysistest.Taken("x", 1, metrics{"goodput": 30e9}), analysistest.Taken("x", 2, metrics{"goodput": 10e9})),
+				analysistest.ValidSample("host", 1, metrics{"goodput": 20e9, "latency_p50": 100e-6}), analysistest.ValidSample("host", 2, metrics{"goodput": 12e9, "latency_p50": 101e-6}),
+				analysistest.ValidSample("x", 1, metrics{"goodput": 30e9}), analysistest.ValidSample("x", 2, metrics{"goodput": 10e9})),
 			want: []analysis.Finding{{Severity: analysis.Warn, Contender: "host", Step: "dts",
 				Text: "12 20 1.67 2"}, {Severity: analysis.Warn, Step: "dts", Text: "2 10 30 3.00"}}},
 		{name: "stable baseline", code: "unsteady_rounds",
-			rec: analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 11e9}), analysistest.Taken("host", 2, metrics{"goodput": 10e9}))},
+			rec: analysistest.Record(analysistest.ValidSample("host", 1, metrics{"goodput": 11e9}), analysistest.ValidSample("host", 2, metrics{"goodput": 10e9}))},
 		{name: "enough rounds for an interval", code: "unsteady_rounds",
-			rec: analysistest.Record(append(analysistest.Over(5, "host", analysistest.Always(metrics{"goodput": 10e9})), analysistest.Taken("host", 6, metrics{"goodput": 13e9}))...)},
+			rec: analysistest.Record(append(analysistest.Over(5, "host", analysistest.Always(metrics{"goodput": 10e9})), analysistest.ValidSample("host", 6, metrics{"goodput": 13e9}))...)},
 
-		{name: "tick in phase", code: "cpu_tick_aliased", rec: analysistest.Paced(5000, "y"),
+		{name: "tick in phase", code: "cpu_tick_aliased", rec: analysistest.PacedRun(5000, "y"),
 			want: []analysis.Finding{{Severity: analysis.Warn, Step: "dts", Text: "5000 250"}}},
-		{name: "CPU in phase is not better", code: "better_than_baseline", rec: analysistest.Paced(5000, "y")},
-		{name: "tick out of phase", code: "cpu_tick_aliased", rec: analysistest.Paced(5003, "y")},
-		{name: "exact accounting", code: "cpu_tick_aliased", rec: analysistest.Paced(5000, "n")},
+		{name: "CPU in phase is not better", code: "better_than_baseline", rec: analysistest.PacedRun(5000, "y")},
+		{name: "tick out of phase", code: "cpu_tick_aliased", rec: analysistest.PacedRun(5003, "y")},
+		{name: "exact accounting", code: "cpu_tick_aliased", rec: analysistest.PacedRun(5000, "n")},
 
 		{name: "retransmits", code: "retransmit_storm", // 1e9 bit/s in 10 s are 863308 segments
-			rec: analysistest.Record(analysistest.Taken("x", 1, metrics{"goodput": 1e9, "retransmits": 20000}), analysistest.Taken("y", 1, metrics{"goodput": 1e9, "retransmits": 2000})),
+			rec: analysistest.Record(analysistest.ValidSample("x", 1, metrics{"goodput": 1e9, "retransmits": 20000}), analysistest.ValidSample("y", 1, metrics{"goodput": 1e9, "retransmits": 2000})),
 			want: []analysis.Finding{{Severity: analysis.Warn, Contender: "x", Step: "dts",
 				Text: "2.32"}}},
 
@@ -190,43 +190,43 @@ func TestFindings(t *testing.T) {
 				analysistest.Over(6, "host", analysistest.Always(metrics{"goodput": 10})), analysistest.Over(6, "x", analysistest.Always(metrics{"goodput": 10.1}))...)...)},
 
 		{name: "line rate", code: "rate_limited",
-			rec: with(analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 9.4e9}), analysistest.Taken("x", 1, metrics{"goodput": 9.1e9}), analysistest.Taken("y", 1, metrics{"goodput": 3e9})),
+			rec: with(analysistest.Record(analysistest.ValidSample("host", 1, metrics{"goodput": 9.4e9}), analysistest.ValidSample("x", 1, metrics{"goodput": 9.1e9}), analysistest.ValidSample("y", 1, metrics{"goodput": 3e9})),
 				func(r *result.Record) {
 					r.Run.Plan.Settings = map[string]string{"line-rate": "10G", "mtu": "1500"}
 					r.Run.Contenders = []result.ContenderInfo{{ID: "x", Overhead: 50}}
 				}),
 			want: []analysis.Finding{{Severity: analysis.Info, Step: "dts", Text: "2 3 10"}}},
 		{name: "max rate", code: "rate_limited",
-			rec: with(analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 0.99e9}), analysistest.Taken("x", 1, metrics{"goodput": 0.5e9})),
+			rec: with(analysistest.Record(analysistest.ValidSample("host", 1, metrics{"goodput": 0.99e9}), analysistest.ValidSample("x", 1, metrics{"goodput": 0.5e9})),
 				func(r *result.Record) {
 					r.Run.Plan.Steps = []result.Step{{ID: "dts", Workload: "tcp_stream", Params: map[string]any{"bandwidth": "500M", "streams": 2}}}
 				}),
 			want: []analysis.Finding{{Severity: analysis.Warn, Step: "dts",
 				Text: "1 2 1"}}},
 		{name: "max rate of UDP", code: "rate_limited",
-			rec: with(analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 0.99e9})), func(r *result.Record) {
+			rec: with(analysistest.Record(analysistest.ValidSample("host", 1, metrics{"goodput": 0.99e9})), func(r *result.Record) {
 				r.Run.Plan.Steps = []result.Step{{ID: "dts", Workload: "udp_bulk", Params: map[string]any{"bandwidth": "1G"}}}
 			})},
 		{name: "no line rate", code: "rate_limited",
-			rec: analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 9.4e9}), analysistest.Taken("x", 1, metrics{"goodput": 9.4e9}))},
+			rec: analysistest.Record(analysistest.ValidSample("host", 1, metrics{"goodput": 9.4e9}), analysistest.ValidSample("x", 1, metrics{"goodput": 9.4e9}))},
 
 		{name: "groups", code: "separate_groups",
-			rec: with(analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 1}), analysistest.Taken("host", 2, metrics{"goodput": 1})), func(r *result.Record) {
+			rec: with(analysistest.Record(analysistest.ValidSample("host", 1, metrics{"goodput": 1}), analysistest.ValidSample("host", 2, metrics{"goodput": 1})), func(r *result.Record) {
 				r.Samples[0].Underlay, r.Samples[1].Underlay, r.Samples[1].Kernel = "switch", "vpc", "6.1"
 			}),
 			want: []analysis.Finding{{Severity: analysis.Info, Text: "6.1"}}},
 		{name: "groups on one kernel", code: "separate_groups",
-			rec: with(analysistest.Record(analysistest.Taken("host", 1, metrics{"goodput": 1}), analysistest.Taken("host", 2, metrics{"goodput": 1})), func(r *result.Record) {
+			rec: with(analysistest.Record(analysistest.ValidSample("host", 1, metrics{"goodput": 1}), analysistest.ValidSample("host", 2, metrics{"goodput": 1})), func(r *result.Record) {
 				r.Samples[0].Underlay, r.Samples[1].Underlay = "switch", "vpc"
 				r.Samples[0].Kernel, r.Samples[1].Kernel = "6.18", "6.18"
 			}),
 			want: []analysis.Finding{{Severity: analysis.Info, Text: ""}}},
 
-		{name: "unknown metric", code: "other_version", rec: analysistest.Record(analysistest.Taken("host", 1, metrics{"colour": 7})),
+		{name: "unknown metric", code: "other_version", rec: analysistest.Record(analysistest.ValidSample("host", 1, metrics{"colour": 7})),
 			want: []analysis.Finding{{Severity: analysis.Info, Text: ""}}},
 
 		{name: "notes once", code: "one_thread",
-			rec: with(analysistest.Record(analysistest.Taken("host", 1, nil), analysistest.Taken("x", 1, nil)), func(r *result.Record) {
+			rec: with(analysistest.Record(analysistest.ValidSample("host", 1, nil), analysistest.ValidSample("x", 1, nil)), func(r *result.Record) {
 				for i := range r.Samples {
 					r.Samples[i].Notes = []result.Reason{{Code: "one_thread", Text: "iperf3 3.12"}}
 				}

@@ -14,7 +14,7 @@ func TestMissingFigureOfSpoiledClock(t *testing.T) {
 	for spoiled, want := range map[bool]int{false: 1, true: 0} {
 		var samples []result.Sample
 		for _, contender := range []string{"host", "a", "b"} {
-			s := analysistest.Taken(contender, 1, map[string]float64{result.LatencyMean: 1e-4, result.Rate: 5000})
+			s := analysistest.ValidSample(contender, 1, map[string]float64{result.LatencyMean: 1e-4, result.Rate: 5000})
 			if contender == "b" {
 				delete(s.Metrics, result.LatencyMean)
 				if spoiled {
@@ -34,7 +34,7 @@ func TestMissingFigureOfSpoiledClock(t *testing.T) {
 // the course of a load reads it.
 func TestSlicedSamplesAreNotTraced(t *testing.T) {
 	for sliced, want := range map[bool]int{false: 1, true: 0} {
-		s := analysistest.Taken("host", 1, map[string]float64{result.Goodput: 1e9})
+		s := analysistest.ValidSample("host", 1, map[string]float64{result.Goodput: 1e9})
 		if sliced {
 			s.Slices = &result.Slices{Cycles: []int{1}, Metrics: map[string][]float64{result.Goodput: {1e9}}}
 		}

@@ -69,9 +69,9 @@ func aboveCeiling(e *evidence) []analysis.Finding {
 	}
 	var list []worstSample
 	for _, s := range e.Valid {
-		goodput, most := s.Metrics[result.Goodput], e.Ceiling(s.Contender, s.Step)
-		if goodput > maxCeiling*most {
-			list = gatherWorst(list, s, goodput, fmt.Sprintf("%s of %s", unit.Format(goodput, "bit/s"), unit.Format(most, "bit/s")))
+		goodput, maximum := s.Metrics[result.Goodput], e.Ceiling(s.Contender, s.Step)
+		if goodput > maxCeiling*maximum {
+			list = gatherWorst(list, s, goodput, fmt.Sprintf("%s of %s", unit.Format(goodput, "bit/s"), unit.Format(maximum, "bit/s")))
 		}
 	}
 	return toFindings(e, list, "goodput was above what the line rate, an MTU of "+fmt.Sprint(e.Opt.MTU)+" and the headers leave: at most %s")
@@ -81,7 +81,7 @@ func aboveCeiling(e *evidence) []analysis.Finding {
 // figures with enough rounds keeps the chance of any false finding at alpha.
 func bimodalRounds(e *evidence) []analysis.Finding {
 	var tests []splitFigure
-	var p, least []float64
+	var p, minimum []float64
 	for _, at := range e.Keys {
 		if !at.Row().Has(result.Steady) {
 			continue
@@ -89,11 +89,11 @@ func bimodalRounds(e *evidence) []analysis.Finding {
 		for _, c := range e.OrderContenders(e.Figures[at]) {
 			values := logs(e.Figures[at][c].Values())
 			s := e.Splits.Split(values)
-			tests, p, least = append(tests, splitFigure{at, c, s}), append(p, s.P), append(least, stat.MinSplit(len(values)))
+			tests, p, minimum = append(tests, splitFigure{at, c, s}), append(p, s.P), append(minimum, stat.MinSplit(len(values)))
 		}
 	}
 	found := map[analysis.FigureKey][]splitFigure{}
-	for i, adjusted := range stat.HolmTestable(p, least, e.Opt.Alpha) {
+	for i, adjusted := range stat.HolmTestable(p, minimum, e.Opt.Alpha) {
 		s := tests[i]
 		if adjusted > e.Opt.Alpha || stat.Median(s.High)-stat.Median(s.Low) < math.Log(minApart) {
 			continue
@@ -201,7 +201,7 @@ func logs(values []float64) []float64 {
 // begin before the previous one has ended. A clock that was set forward cannot be found,
 // because it looks like a pause.
 func clockStep(e *evidence) []analysis.Finding {
-	count, most := 0, 0.0
+	count, maximum := 0, 0.0
 	var where *result.Sample
 	for i := 1; i < len(e.Samples); i++ {
 		a, b := &e.Samples[i-1], &e.Samples[i]
@@ -210,8 +210,8 @@ func clockStep(e *evidence) []analysis.Finding {
 		}
 		if overlap := float64(a.Elapsed) - b.Started.Sub(a.Started).Seconds(); overlap > clockSlack {
 			count++
-			if overlap > most {
-				most, where = overlap, b
+			if overlap > maximum {
+				maximum, where = overlap, b
 			}
 		}
 	}
@@ -219,7 +219,7 @@ func clockStep(e *evidence) []analysis.Finding {
 		return nil
 	}
 	return []analysis.Finding{{Contender: where.Contender, Step: where.Step, Round: where.Round, Text: fmt.Sprintf(
-		"%s began before the one before it had ended, by %.3g s: the machine's clock was set back", unit.Plural(count, "sample"), most)}}
+		"%s began before the one before it had ended, by %.3g s: the machine's clock was set back", unit.Plural(count, "sample"), maximum)}}
 }
 
 // coarseResolution lists the figures of which the rounds can't show a difference of

@@ -25,9 +25,9 @@ func TestAutocorrelatedRounds(t *testing.T) {
 				if interrupted && round == 12 && c != "a" {
 					continue
 				}
-				rec.Samples = append(rec.Samples, analysistest.Taken(c, round, map[string]float64{"goodput": 20e9 * math.Exp(0.03*(state[c]+drift))}))
+				rec.Samples = append(rec.Samples, analysistest.ValidSample(c, round, map[string]float64{"goodput": 20e9 * math.Exp(0.03*(state[c]+drift))}))
 				if searches && round <= 3 {
-					search := analysistest.Taken(c, round, map[string]float64{"rate": 1000})
+					search := analysistest.ValidSample(c, round, map[string]float64{"rate": 1000})
 					search.Step = "max"
 					rec.Samples = append(rec.Samples, search)
 				}

@@ -138,7 +138,7 @@ func TestFindingsOfRounds(t *testing.T) {
 		return metrics{"goodput": []float64{30e9, 17e9}[round%2] * (1 + 0.01*float64(round))}
 	}
 	clock := func(back time.Duration) *result.Record {
-		a, b := analysistest.Taken("x", 1, metrics{"goodput": 1}), analysistest.Taken("x", 1, metrics{"goodput": 1})
+		a, b := analysistest.ValidSample("x", 1, metrics{"goodput": 1}), analysistest.ValidSample("x", 1, metrics{"goodput": 1})
 		b.Step, a.Order, b.Order = "dtm", 1, 2
 		a.Started = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		b.Started = a.Started.Add(time.Duration(float64(a.Elapsed)*1e9) - back)

@@ -138,12 +138,12 @@ func survivals(e *evidence) []survival {
 // correction over all steps.
 func unevenExclusion(e *evidence) []analysis.Finding {
 	all := survivals(e)
-	p, least := make([]float64, len(all)), make([]float64, len(all))
+	p, minimum := make([]float64, len(all)), make([]float64, len(all))
 	for i, s := range all {
-		p[i], least[i] = stat.CompareCounts(s.counts, s.tries)
+		p[i], minimum[i] = stat.CompareCounts(s.counts, s.tries)
 	}
 	var list []analysis.Finding
-	for i, adjusted := range stat.HolmTestable(p, least, e.Opt.Alpha) {
+	for i, adjusted := range stat.HolmTestable(p, minimum, e.Opt.Alpha) {
 		s := all[i]
 		if adjusted > e.Opt.Alpha {
 			continue

@@ -17,9 +17,9 @@ func TestSurvivors(t *testing.T) {
 	var samples []result.Sample
 	for round := 1; round <= 7; round++ {
 		samples = append(samples,
-			analysistest.Taken("host", round, map[string]float64{"goodput": 2e10}), analysistest.Taken("y", round, map[string]float64{"goodput": 2e10}))
+			analysistest.ValidSample("host", round, map[string]float64{"goodput": 2e10}), analysistest.ValidSample("y", round, map[string]float64{"goodput": 2e10}))
 		if round == 3 {
-			samples = append(samples, analysistest.Taken("x", round, map[string]float64{"goodput": 3e10}))
+			samples = append(samples, analysistest.ValidSample("x", round, map[string]float64{"goodput": 3e10}))
 		} else {
 			samples = append(samples, analysistest.Invalid("x", round, "cpu_steal", "25 %"))
 		}
@@ -41,7 +41,7 @@ func TestSpoiledClocks(t *testing.T) {
 	var samples []result.Sample
 	for round := 1; round <= 6; round++ {
 		for _, c := range []string{"host", "x"} {
-			s := analysistest.Taken(c, round, map[string]float64{"latency_p50": 1e-3, "network_time_p50": 1e-4})
+			s := analysistest.ValidSample(c, round, map[string]float64{"latency_p50": 1e-3, "network_time_p50": 1e-4})
 			if c == "x" && round > 1 {
 				s.DropGeneratorClocks(late)
 			}
@@ -66,7 +66,7 @@ func TestOneStallTail(t *testing.T) {
 	var samples []result.Sample
 	for round := 1; round <= 7; round++ {
 		for _, c := range []string{"host", "x"} {
-			s := analysistest.Taken(c, round, nil)
+			s := analysistest.ValidSample(c, round, nil)
 			s.Histograms = map[string]*hdrhistogram.Histogram{"latency": analysistest.Tail(t, 100, 1000, 300, 20)}
 			if c == "x" && round == 2 {
 				s.Histograms["latency"] = analysistest.Tail(t, 100, 1000, 9000, 100)

@@ -24,8 +24,8 @@ const Confidence = 0.90
 // known in that run, as a share.
 const Widest = 0.30
 
-// least is the fewest machines, or hours of one machine, that predict another.
-const least = 3
+// minimum is the fewest machines, or hours of one machine, that predict another.
+const minimum = 3
 
 // Table are the project's own runs.
 type Table struct {
@@ -113,9 +113,9 @@ func Predict(r *analysis.Report, others []*analysis.Report, t *Table) {
 		own = append(own, runOf(o))
 	}
 	runs, source := byHour(own), analysis.OwnRuns
-	if n := machines(own); n >= least {
+	if n := machines(own); n >= minimum {
 		runs = own // of several machines, hours of one are no draws
-	} else if n > 1 || machines(runs) < least {
+	} else if n > 1 || machines(runs) < minimum {
 		runs, source = slices.Concat(own, t.without(r.Run.Started)), analysis.ProjectRuns
 	}
 	for i := range r.Results {

@@ -62,16 +62,16 @@ func isCPU(e *analysis.Evidence, at analysis.FigureKey) bool {
 // amongMostServices says whether the step goes through a Service and has the largest number
 // of other Services of all such steps of the run.
 func amongMostServices(e *analysis.Evidence, step string) bool {
-	most, own := 0, -1
+	maximum, own := 0, -1
 	for _, s := range e.Run.Plan.Steps {
 		if e.Paths[s.ID] == "service" {
-			most = max(most, s.Services)
+			maximum = max(maximum, s.Services)
 			if s.ID == step {
 				own = s.Services
 			}
 		}
 	}
-	return own == most
+	return own == maximum
 }
 
 // CriterionNames returns the names of Criteria.

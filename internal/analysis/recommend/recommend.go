@@ -169,13 +169,13 @@ func (c *chooser) asked(criterion string) bool {
 // meaningless returns the largest relative difference that rounds of one contender give by
 // chance in a figure that counts; 0 where the rounds are enough for a test.
 func (c *chooser) meaningless(g analysis.ComparableSet, gauges []gauge) float64 {
-	least := 0.0
+	minimum := 0.0
 	for _, s := range c.e.Spreads() {
 		if s.Kernel == g.Kernel && s.Underlay == g.Underlay && slices.ContainsFunc(gauges, func(x gauge) bool { return x.Step == s.Step && x.Metric == s.Metric }) {
-			least = max(least, s.Different)
+			minimum = max(minimum, s.Different)
 		}
 	}
-	return least
+	return minimum
 }
 
 // selectAlike returns the first contender and those whose score is at least the share of its; empty if

@@ -444,7 +444,7 @@ func TestUnpairedRounds(t *testing.T) {
 // A round's latency is that of all its requests, as in the report: slices in which the
 // machine was away are not trimmed away.
 func TestLatencyIsOfAllRequests(t *testing.T) {
-	r := recommend.Choose(analysistest.Stalled(t), recommend.Wish{})
+	r := recommend.Choose(analysistest.StalledRun(t), recommend.Wish{})
 	if len(r.Ranked) != 1 || len(r.Ranked[0].Terms) != 1 {
 		t.Fatalf("%+v", r)
 	}

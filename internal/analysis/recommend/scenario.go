@@ -93,12 +93,12 @@ func (s *Scenario) Wish(wish Wish) Wish {
 // Advice returns the advice with r, the recommendation for the scenario's wish.
 func (s *Scenario) Advice(r *analysis.Recommendation) analysis.Advice {
 	a := analysis.Advice{Scenario: s.Name, Summary: s.Summary, Run: s.Run, Recommendation: r}
-	most := 0.0
+	maximum := 0.0
 	for _, weight := range s.Weights {
-		most = max(most, weight)
+		maximum = max(maximum, weight)
 	}
 	for _, name := range CriterionNames() {
-		if s.Weights[name] == most {
+		if s.Weights[name] == maximum {
 			a.Chief = append(a.Chief, name)
 		}
 	}

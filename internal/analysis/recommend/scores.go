@@ -178,14 +178,14 @@ func (s *scores) enough() bool {
 
 // tooFew names the rounds that are too few for intervals: all, or those of one figure.
 func (s *scores) tooFew() string {
-	most := 0
+	maximum := 0
 	for _, rounds := range s.merits {
-		most = max(most, len(rounds))
+		maximum = max(maximum, len(rounds))
 	}
-	if needs := stat.NeedsForInterval(s.confidence); most >= needs && s.fewest.rounds < needs {
+	if needs := stat.NeedsForInterval(s.confidence); maximum >= needs && s.fewest.rounds < needs {
 		return unit.Plural(s.fewest.rounds, "round") + " of " + s.fewest.figure
 	}
-	return unit.Plural(most, "round")
+	return unit.Plural(maximum, "round")
 }
 
 func inOrder(values map[int]float64) []float64 { return analysis.Series(values).Values() }
@@ -254,10 +254,10 @@ func (s *scores) wins(rng *rand.Rand, resamples int) []float64 {
 			}
 			medians[i] = stat.Median(sample)
 		}
-		least := slices.Max(medians) * asGood
-		first := analysis.Count(medians, func(v float64) bool { return v >= least })
+		minimum := slices.Max(medians) * asGood
+		first := analysis.Count(medians, func(v float64) bool { return v >= minimum })
 		for i, v := range medians {
-			if v >= least {
+			if v >= minimum {
 				won[i] += 1 / float64(resamples*first)
 			}
 		}

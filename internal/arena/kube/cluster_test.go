@@ -25,7 +25,7 @@ import (
 // realCluster is the options for a cluster that is there.
 func realCluster(t *testing.T) Options {
 	t.Helper()
-	c := kubetest.Given(t)
+	c := kubetest.GetCluster(t)
 	return Options{Kubeconfig: c.Kubeconfig, Image: c.Image, PullPolicy: "IfNotPresent", Log: t.Logf}
 }
 
@@ -225,7 +225,7 @@ func TestKubeHostNetworkRefused(t *testing.T) {
 // The API server goes away for half a minute: commands end with their streams,
 // and new ones start as soon as it is back.
 func TestKubeAPIAway(t *testing.T) {
-	bed := kubetest.GivenBed(t)
+	bed := kubetest.GetBed(t)
 	settles(t)
 	a := realArena(t, realCluster(t))
 	n := up(t, a, a.ThisCluster())
@@ -261,7 +261,7 @@ func TestKubeAPIAway(t *testing.T) {
 
 // A node dies: the network says so, and goes down all the same.
 func TestKubeNodeDies(t *testing.T) {
-	bed := kubetest.GivenBed(t)
+	bed := kubetest.GetBed(t)
 	settles(t)
 	a := realArena(t, realCluster(t))
 	n, err := a.Up(t.Context(), a.ThisCluster(), "")

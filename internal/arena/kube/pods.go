@@ -112,8 +112,8 @@ func (cl *Cluster) openPods(ctx context.Context, want Wanted) (_ *Pods, err erro
 }
 
 // evenly returns at most so many of the nodes, of each zone as many as of the others; 0: all.
-func evenly(nodes []*node, most int) []*node {
-	if most <= 0 || most >= len(nodes) {
+func evenly(nodes []*node, maximum int) []*node {
+	if maximum <= 0 || maximum >= len(nodes) {
 		return nodes
 	}
 	inZone := map[string]int{}
@@ -124,11 +124,11 @@ func evenly(nodes []*node, most int) []*node {
 	}
 	out := slices.Clone(nodes)
 	slices.SortStableFunc(out, func(a, b *node) int { return cmp.Compare(rank[a], rank[b]) })
-	return numberNodes(out[:most])
+	return numberNodes(out[:maximum])
 }
 
 // ListNodes returns the nodes on which OpenPods would make pods. It makes nothing.
-func ListNodes(ctx context.Context, o Options, most int) ([]PodNode, error) {
+func ListNodes(ctx context.Context, o Options, maximum int) ([]PodNode, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func ListNodes(ctx context.Context, o Options, most int) ([]PodNode, error) {
 		return nil, err
 	}
 	var out []PodNode
-	for _, n := range evenly(nodes, most) {
+	for _, n := range evenly(nodes, maximum) {
 		out = append(out, n.describe())
 	}
 	return out, nil

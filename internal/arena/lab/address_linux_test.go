@@ -6,9 +6,9 @@ import "testing"
 // in the network of Services: kube-proxy and its peers take others for a
 // stranger's.
 func TestServiceAddresses(t *testing.T) {
-	const most = 100_000 // suite.maxServices
+	const maximum = 100_000 // suite.maxServices
 	seen := map[string]bool{}
-	for i := range most + 1 { // and the one that is measured
+	for i := range maximum + 1 { // and the one that is measured
 		a := hostOf(serviceNet, i+2)
 		if !serviceNet.Contains(a) || seen[a.String()] {
 			t.Fatalf("address %d of %v is %v, which is taken or outside", i+2, serviceNet, a)

@@ -24,8 +24,8 @@ func (n *labNetwork) endpoint(box *linux.NetNS, node string, addr netip.Addr) *e
 	return &endpoint{net: n, box: box, node: node, addr: addr}
 }
 
-// boundTo returns the endpoint with its measured commands bound to the CPUs.
-func (e *endpoint) boundTo(cpus []int) *endpoint {
+// bindTo returns the endpoint with its measured commands bound to the CPUs.
+func (e *endpoint) bindTo(cpus []int) *endpoint {
 	bound := *e
 	bound.cpus = cpus
 	return &bound

@@ -113,10 +113,10 @@ func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
 		return err
 	}
 	// Before the kernel: another kernel does not help where a program is missing.
-	if err := missingPrograms(c, pieces); err != nil {
+	if err := checkPrograms(c, pieces); err != nil {
 		return err
 	}
-	if err := l.missingFeatures(c); err != nil {
+	if err := l.checkFeatures(c); err != nil {
 		return err
 	}
 	for _, t := range pieces.transports {
@@ -130,12 +130,12 @@ func (l *lab) Supports(_ context.Context, c *contender.Contender) error {
 	return nil
 }
 
-// missingPrograms returns nil, or an *arena.Unsupported that names all missing
+// checkPrograms returns nil, or an *arena.Unsupported that names all missing
 // programs and the packages that have them.
-func missingPrograms(c *contender.Contender, p pieces) error {
+func checkPrograms(c *contender.Contender, p pieces) error {
 	var reasons, remedies []string
 	for _, name := range slices.Concat(programs.Contender(c), p.plugins) {
-		missing := host.Missing(name)
+		missing := host.CheckProgram(name)
 		if missing == nil {
 			continue
 		}
@@ -154,9 +154,9 @@ func missingPrograms(c *contender.Contender, p pieces) error {
 	return &arena.Unsupported{Reason: strings.Join(reasons, ", "), Remedy: strings.Join(remedies, ", "), Program: true}
 }
 
-// missingFeatures returns nil, or an *arena.Unsupported that names the features
+// checkFeatures returns nil, or an *arena.Unsupported that names the features
 // which the contender requires and the kernel lacks or denies this user.
-func (l *lab) missingFeatures(c *contender.Contender) error {
+func (l *lab) checkFeatures(c *contender.Contender) error {
 	var missing, why []string
 	denied := true
 	for _, name := range c.Requires.Kernel {

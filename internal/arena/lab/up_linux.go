@@ -239,7 +239,7 @@ func (n *labNetwork) Effort(context.Context) (map[string]float64, error) { retur
 func (n *labNetwork) Pair(ctx context.Context, path string) (arena.Pair, error) {
 	cpus := n.lab.opt.CPUs
 	pair := func(client, server *endpoint) arena.Pair {
-		return arena.Pair{Client: client.boundTo(cpus.Client), Server: server.boundTo(cpus.Server), Target: server.addr}
+		return arena.Pair{Client: client.bindTo(cpus.Client), Server: server.bindTo(cpus.Server), Target: server.addr}
 	}
 	switch path {
 	case arena.PathPod:

@@ -31,7 +31,7 @@ func AddProgram(c *cobra.Command, k *run.Cluster) {
 	fl := c.Flags()
 	fl.StringVar(&k.Image, "image", "", "kube: `image` of the pods: any with a shell, this program is carried into them; make image builds one with the programs that suites such as throughput run (default: one that the nodes have, or can pull)")
 	fl.StringVar(&k.PullPolicy, "pull-policy", "", "kube: "+strings.Join(PullPolicies, ", ")+" (default: the cluster's)")
-	cmdutil.Fixed(c, "pull-policy", PullPolicies)
+	cmdutil.CompleteWith(c, "pull-policy", PullPolicies)
 }
 
 // AddImage adds what every pod needs.
@@ -52,7 +52,7 @@ func AddPods(c *cobra.Command, k *run.Cluster) {
 	fl.StringVar(&k.Memory, "pod-memory", "", "kube: memory request and limit of each pod, e.g. 1Gi (default: none)")
 	fl.StringVar(&k.Service, "service-kind", run.DefaultServiceKind, "kube: kind of the Services that steps of the path service use: "+strings.Join(run.ServiceKinds, ", "))
 	fl.BoolVar(&k.Privileged, "privileged", false, "kube: allow one privileged pod on each node, which watches the node's interfaces (check encryption)")
-	cmdutil.Fixed(c, "service-kind", run.ServiceKinds)
+	cmdutil.CompleteWith(c, "service-kind", run.ServiceKinds)
 	Complete(c, "pod", "pods")
 }
 
@@ -73,7 +73,7 @@ func AddInstall(c *cobra.Command, k *run.Cluster) {
 	AddScratch(c, k)
 	fl.StringVar(&k.Versions, "versions", contender.VersionSets()[0], "kube: versions that --install installs: 2024 (those of the 2024 study), latest (the latest known) or modules (what a test bed builds)")
 	fl.StringToStringVar(&k.Facts, "fact", nil, "kube: a fact that --install cannot read from the cluster, as `name=value`: "+strings.Join(contender.Placeholders()[1:], ", "))
-	cmdutil.Fixed(c, "versions", contender.VersionSets())
+	cmdutil.CompleteWith(c, "versions", contender.VersionSets())
 	fl.StringVar(&k.Mirror, "mirror", "", "kube: `folder` with charts and manifests to use instead of downloading them")
 	_ = c.MarkFlagDirname("mirror")
 	fl.BoolVar(&k.AcceptUnpinned, "accept-unpinned", false, "kube: also install charts and manifests without a known digest; a later run refuses them if they were replaced")

@@ -24,7 +24,7 @@ func IsPlugin() bool {
 	return strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "kubectl-cnibench"
 }
 
-// Fixed completes the flag by these values.
-func Fixed(c *cobra.Command, flag string, values []string) {
+// CompleteWith completes the flag by these values.
+func CompleteWith(c *cobra.Command, flag string, values []string) {
 	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -118,8 +118,8 @@ http://HOST[:PORT][/PATH] or HOST:PORT.`, `
 	return c
 }
 
-// sizedCmd is a subcommand whose exchange has only sizes.
-func sizedCmd(use, short, long, example string, timeout time.Duration, exchange func(load.Sizes) load.Exchange) *cobra.Command {
+// newSizedCmd is a subcommand whose exchange has only sizes.
+func newSizedCmd(use, short, long, example string, timeout time.Duration, exchange func(load.Sizes) load.Exchange) *cobra.Command {
 	var s loadSizes
 	c := loadCmd(use, short, long, example, newLoadOptions(timeout), func(*loadTarget) (load.Exchange, error) {
 		sizes, err := s.sizes()
@@ -130,7 +130,7 @@ func sizedCmd(use, short, long, example string, timeout time.Duration, exchange 
 }
 
 func newLoadTCPRRCmd() *cobra.Command {
-	return sizedCmd("tcp-rr", "Send bytes and wait for bytes over open TCP connections", `
+	return newSizedCmd("tcp-rr", "Send bytes and wait for bytes over open TCP connections", `
 Send --request bytes and wait for --response bytes, again and again over TCP
 connections that are kept open. TARGET is HOST:PORT of
 `+"`cnibench serve tcp`"+` with the same sizes.`, `
@@ -140,7 +140,7 @@ connections that are kept open. TARGET is HOST:PORT of
 }
 
 func newLoadTCPCRRCmd() *cobra.Command {
-	return sizedCmd("tcp-crr", "Connect, send bytes, wait for bytes, and close", `
+	return newSizedCmd("tcp-crr", "Connect, send bytes, wait for bytes, and close", `
 For each request connect over TCP, send --request bytes, wait for --response
 bytes, and close with a reset, which leaves no port in TIME_WAIT. TARGET is
 HOST:PORT of `+"`cnibench serve tcp`"+` with the same sizes.`, `
@@ -150,7 +150,7 @@ HOST:PORT of `+"`cnibench serve tcp`"+` with the same sizes.`, `
 }
 
 func newLoadUDPRRCmd() *cobra.Command {
-	c := sizedCmd("udp-rr", "Send a datagram and wait for one", fmt.Sprintf(`
+	c := newSizedCmd("udp-rr", "Send a datagram and wait for one", fmt.Sprintf(`
 Send a datagram of --request bytes and wait for one of --response bytes. One
 that is lost counts as an error of kind timeout after --timeout; its connection
 can send nothing until then. Sizes are at most %d bytes. TARGET is HOST:PORT of `+"`cnibench serve udp`"+` with the same sizes.`, load.MaxDatagram), `

@@ -33,7 +33,7 @@ func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, tar
 	}
 	report, err := o.measure(ctx, cfg, target)
 	if report == nil {
-		return coded(err, load.ErrConfig)
+		return withExitCode(err, load.ErrConfig)
 	}
 	var failed error
 	if o.json {
@@ -52,8 +52,8 @@ func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, tar
 	return nil
 }
 
-// coded gives err its exit code; wrong is the error of wrong settings.
-func coded(err, wrong error) error {
+// withExitCode gives err its exit code; wrong is the error of wrong settings.
+func withExitCode(err, wrong error) error {
 	switch {
 	case errors.Is(err, wrong):
 		return exit.Usage("%w", err)

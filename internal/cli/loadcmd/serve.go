@@ -63,14 +63,14 @@ func newServeBytesCmd(p serve.Protocol) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  o.run,
 	}
-	most := unit.Bytes(serve.MaxSize)
+	maximum := unit.Bytes(serve.MaxSize)
 	if p == serve.TCP {
 		c.Long = strings.TrimSpace(`
 Answer with --response bytes after every --request bytes of a connection, for
 ` + "`cnibench load tcp-rr` and `cnibench load tcp-crr`" + ` alike, until interrupted.`)
 		c.Example = "  cnibench serve tcp --listen 10.0.0.2:7000 --request 100 --response 4KiB"
 	} else {
-		most = serve.MaxDatagram
+		maximum = serve.MaxDatagram
 		c.Long = strings.TrimSpace(fmt.Sprintf(`
 Answer every datagram of --request bytes with one of --response bytes, for
 `+"`cnibench load udp-rr`"+`, until interrupted. The response begins with the
@@ -79,8 +79,8 @@ size are not answered.`, serve.EchoedBytes))
 		c.Example = "  cnibench serve udp --listen 10.0.0.2:7000 --request 64 --response 64"
 	}
 	o.flags(c, "127.0.0.1:7000")
-	c.Flags().StringVar(&o.request, "request", "1B", fmt.Sprintf("size of a request, 1 to %d bytes", int(most)))
-	c.Flags().StringVar(&o.response, "response", "1B", fmt.Sprintf("size of a response, 1 to %d bytes", int(most)))
+	c.Flags().StringVar(&o.request, "request", "1B", fmt.Sprintf("size of a request, 1 to %d bytes", int(maximum)))
+	c.Flags().StringVar(&o.response, "response", "1B", fmt.Sprintf("size of a response, 1 to %d bytes", int(maximum)))
 	return c
 }
 
@@ -109,7 +109,7 @@ send, on a TCP and a UDP port of the same number, until interrupted.`),
 			defer stop()
 			s, err := stream.NewSink(listen)
 			if err != nil {
-				return coded(err, stream.ErrConfig)
+				return withExitCode(err, stream.ErrConfig)
 			}
 			c.PrintErrf("receiving on %v\n", s.Addr())
 			return s.Serve(ctx)
@@ -147,7 +147,7 @@ func (o *serveOptions) run(c *cobra.Command, _ []string) error {
 	defer stop()
 	s, err := serve.New(o.cfg)
 	if err != nil {
-		return coded(err, serve.ErrConfig)
+		return withExitCode(err, serve.ErrConfig)
 	}
 	if o.cfg.Protocol == serve.HTTP {
 		c.PrintErrf("serving %d bytes on http://%v/\n", o.cfg.Response, s.Addr())

@@ -34,7 +34,7 @@ func runSlices(ctx context.Context, c *cobra.Command, cfg load.Config, target st
 	}
 	s, err := load.Open(ctx, cfg)
 	if err != nil {
-		return coded(err, load.ErrConfig)
+		return withExitCode(err, load.ErrConfig)
 	}
 	defer s.Close()
 	return slicing.Serve(ctx, c.InOrStdin(), c.OutOrStdout(), requestSlices{s, cfg, target})

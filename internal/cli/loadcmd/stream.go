@@ -112,7 +112,7 @@ func (o *streamOptions) run(c *cobra.Command, args []string) error {
 	}
 	slice, err := o.send(ctx, c, target.name())
 	if err != nil || o.slices {
-		return coded(err, stream.ErrConfig)
+		return withExitCode(err, stream.ErrConfig)
 	}
 	report := stream.NewReport(o.cfg, target.name(), slice)
 	if o.json {

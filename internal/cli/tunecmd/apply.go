@@ -59,7 +59,7 @@ func runTuneApply(c *cobra.Command, f *Flags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := somethingApplies(items); err != nil {
+	if err := checkApplicable(items); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(c.Context(), host.EndSignals()...)
@@ -97,8 +97,8 @@ func runTuneApply(c *cobra.Command, f *Flags, args []string) error {
 	return errors.Join(err, failures(failed))
 }
 
-// somethingApplies returns an error if no setting of the plan applies to this machine.
-func somethingApplies(items []tune.Item) error {
+// checkApplicable returns an error if no setting of the plan applies to this machine.
+func checkApplicable(items []tune.Item) error {
 	var reasons []string
 	for _, item := range items {
 		if item.Reason == "" || item.State == tune.StateUnreadable {

@@ -34,7 +34,7 @@ a profile or settings it plans all settings.`,
 				byHand = tune.ByHand(f.profile)
 			}
 			if len(req.Names()) == 0 {
-				req = everything()
+				req = requestAll()
 			}
 			if export != "" {
 				if _, err := text.Find("export format", export, tune.ExportFormats, func(s string) string { return s }); err != nil {
@@ -162,7 +162,7 @@ func newChangeValue(c tune.Change) changeValue {
 
 // plan plans the request on the machine.
 func (f *Flags) plan(c *cobra.Command, m *tune.Machine, req tune.Request) (*tune.Facts, []tune.Item, error) {
-	if err := knownNICs(m, f.nics); err != nil {
+	if err := checkNICs(m, f.nics); err != nil {
 		return nil, nil, err
 	}
 	facts, err := tune.Gather(c.Context(), m, f.nics)
@@ -172,7 +172,7 @@ func (f *Flags) plan(c *cobra.Command, m *tune.Machine, req tune.Request) (*tune
 	if f.lasting {
 		facts.Path = slices.DeleteFunc(facts.Path, func(n tune.NIC) bool { return n.Kind == veth })
 	}
-	wanted, err := req.Wanted()
+	wanted, err := req.LookUp()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -183,8 +183,8 @@ func (f *Flags) plan(c *cobra.Command, m *tune.Machine, req tune.Request) (*tune
 	return facts, items, nil
 }
 
-// knownNICs refuses an interface that the machine does not have.
-func knownNICs(m *tune.Machine, names []string) error {
+// checkNICs refuses an interface that the machine does not have.
+func checkNICs(m *tune.Machine, names []string) error {
 	all, err := m.Files.ReadDir("/sys/class/net")
 	for _, name := range names {
 		if err != nil {

@@ -76,7 +76,7 @@ func (f *Flags) where(c *cobra.Command) {
 		usual = arenaKube
 	}
 	c.Flags().StringVar(&f.arena, "arena", usual, "local (this machine) or kube (the nodes of a cluster, with --privileged)")
-	cmdutil.Fixed(c, "arena", []string{arenaLocal, arenaKube})
+	cmdutil.CompleteWith(c, "arena", []string{arenaLocal, arenaKube})
 	f.addKube(c)
 	c.Flags().StringVar(&f.root, "root", "", "use a copied tree of /proc and /sys instead of this machine")
 	_ = c.Flags().MarkHidden("root")
@@ -154,14 +154,14 @@ func (f *Flags) Request(args []string) (tune.Request, error) {
 		}
 		req.Sysctls[strings.TrimSpace(key)] = strings.Join(strings.Fields(value), " ")
 	}
-	if _, err := req.Wanted(); err != nil {
+	if _, err := req.LookUp(); err != nil {
 		return req, exit.Usage("%v", err)
 	}
 	return req, nil
 }
 
-// everything returns a request for every setting with its defaults.
-func everything() tune.Request {
+// requestAll returns a request for every setting with its defaults.
+func requestAll() tune.Request {
 	var req tune.Request
 	for _, name := range settingNames() {
 		req.Settings = append(req.Settings, tune.Choice{Setting: name})

@@ -55,9 +55,9 @@ func (l *List) add(reason string, programs ...string) {
 	for _, p := range programs {
 		at := slices.IndexFunc(*l, func(w Want) bool { return w.Program == p })
 		if at < 0 {
-			w := Want{Program: p, Package: host.Here().Package(p), Here: host.Have(p) == nil}
+			w := Want{Program: p, Package: host.ThisDistribution().Package(p), Here: host.Have(p) == nil}
 			if !w.Here {
-				w.Remedy = host.Here().Remedy(p)
+				w.Remedy = host.ThisDistribution().Remedy(p)
 			}
 			*l, at = append(*l, w), len(*l)
 		}
@@ -67,8 +67,8 @@ func (l *List) add(reason string, programs ...string) {
 	}
 }
 
-// Missing lists those that are not here.
-func (l List) Missing() List {
+// FindMissing lists those that are not here.
+func (l List) FindMissing() List {
 	return slices.DeleteFunc(slices.Clone(l), func(w Want) bool { return w.Here })
 }
 
@@ -89,7 +89,7 @@ func (l List) Packages(d host.Distribution) []string {
 // package would help.
 func (l List) Install() string {
 	var packages []string
-	for _, w := range l.Missing() {
+	for _, w := range l.FindMissing() {
 		if w.Package != "" && !slices.Contains(packages, w.Package) {
 			packages = append(packages, w.Package)
 		}
@@ -97,7 +97,7 @@ func (l List) Install() string {
 	if packages == nil {
 		return ""
 	}
-	return host.Here().Install(packages...)
+	return host.ThisDistribution().Install(packages...)
 }
 
 // Run lists what a run in the lab wants: of the suite, or of all if it is "";

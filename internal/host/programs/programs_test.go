@@ -105,7 +105,7 @@ func TestInstall(t *testing.T) {
 	l := programs.List{
 		{Program: "here", Package: "a", Here: true}, {Program: "x", Package: "b"}, {Program: "y", Package: "b"}, {Program: "z", Package: "c"}, {Program: "none"},
 	}
-	if got, want := l.Install(), host.Here().Install("b", "c"); got != want {
+	if got, want := l.Install(), host.ThisDistribution().Install("b", "c"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := l[:1].Install(); got != "" {

@@ -100,7 +100,7 @@ func New(cfg Config) (*Server, error) {
 }
 
 func (c Config) check() error {
-	most := MaxSize
+	maximum := MaxSize
 	switch c.Protocol {
 	case HTTP:
 		if c.Response < HeaderBytes {
@@ -111,13 +111,13 @@ func (c Config) check() error {
 		}
 	case TCP, UDP:
 		if c.Protocol == UDP {
-			most = MaxDatagram
+			maximum = MaxDatagram
 		}
-		if c.Request < 1 || c.Request > most {
-			return fmt.Errorf("a request of %d bytes; %s takes 1 to %d", c.Request, c.Protocol, most)
+		if c.Request < 1 || c.Request > maximum {
+			return fmt.Errorf("a request of %d bytes; %s takes 1 to %d", c.Request, c.Protocol, maximum)
 		}
-		if c.Response < 1 || c.Response > most {
-			return fmt.Errorf("a response of %d bytes; %s takes 1 to %d", c.Response, c.Protocol, most)
+		if c.Response < 1 || c.Response > maximum {
+			return fmt.Errorf("a response of %d bytes; %s takes 1 to %d", c.Response, c.Protocol, maximum)
 		}
 	default:
 		return fmt.Errorf("protocol %q; there are http, tcp and udp", c.Protocol)

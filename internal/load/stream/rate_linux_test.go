@@ -23,7 +23,7 @@ func TestRateCapsTCP(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		sent, most := 0.0, float64(connections*11*segment)
+		sent, maximum := 0.0, float64(connections*11*segment)
 		for _, thread := range s.threads {
 			info, err := unix.GetsockoptTCPInfo(thread.sender.(*blocks).fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 			if err != nil {
@@ -31,9 +31,9 @@ func TestRateCapsTCP(t *testing.T) {
 			}
 			sent += float64(info.Bytes_sent)
 		}
-		most += rate / 8 * time.Since(begun).Seconds()
-		if sent == 0 || sent > most {
-			t.Errorf("%d connections sent %.0f bytes in %v; at most %.0f were asked for", connections, sent, time.Since(begun), most)
+		maximum += rate / 8 * time.Since(begun).Seconds()
+		if sent == 0 || sent > maximum {
+			t.Errorf("%d connections sent %.0f bytes in %v; at most %.0f were asked for", connections, sent, time.Since(begun), maximum)
 		}
 	}
 }

@@ -14,10 +14,10 @@ import (
 // arrived as usually do in lowWaterTime (SO_RCVLOWAT): if every frame woke it, both sides
 // would use a third more CPU.
 type receiver struct {
-	fd    int
-	count *atomic.Int64
-	raw   bool
-	most  int // bytes; the highest low-water mark
+	fd      int
+	count   *atomic.Int64
+	raw     bool
+	maximum int // bytes; the highest low-water mark
 
 	flowing  bool
 	lowWater int // bytes; 0 is the kernel's default, 1
@@ -81,7 +81,7 @@ func (r *receiver) flow(n int) error {
 	now := time.Now()
 	rate := float64(r.bytes) / now.Sub(r.begun).Seconds()
 	r.reads, r.bytes, r.begun = 0, 0, now
-	return r.setLowWater(int(min(rate*lowWaterTime.Seconds(), float64(r.most))))
+	return r.setLowWater(int(min(rate*lowWaterTime.Seconds(), float64(r.maximum))))
 }
 
 // stopFlowing is called when nothing has arrived for a while: the next read waits.

@@ -17,7 +17,7 @@ func TestReceiverLeavesNothingBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		var count atomic.Int64
-		r := receiver{fd: ends[0], count: &count, raw: raw, most: maxLowWater}
+		r := receiver{fd: ends[0], count: &count, raw: raw, maximum: maxLowWater}
 		done := make(chan error, 1)
 		go func() { done <- r.receive() }()
 		block := make([]byte, 64<<10)

@@ -72,9 +72,9 @@ func (s *session) receive(conn *net.TCPConn, window int) error {
 		}
 	}()
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-	r := receiver{fd: fd, count: count, raw: position < maxRaw, most: maxLowWater}
+	r := receiver{fd: fd, count: count, raw: position < maxRaw, maximum: maxLowWater}
 	if window > 0 {
-		r.most = min(r.most, window/4)
+		r.maximum = min(r.maximum, window/4)
 	}
 	return r.receive()
 }

@@ -61,13 +61,13 @@ func (c Config) complete() (Config, error) {
 	wrong := func(format string, args ...any) (Config, error) {
 		return c, fmt.Errorf("stream: %w: %s", ErrConfig, fmt.Sprintf(format, args...))
 	}
-	least, most := 1, maxBlock
+	minimum, maximum := 1, maxBlock
 	switch c.Protocol {
 	case TCP:
 		c.Size = cmp.Or(c.Size, blockSize)
 	case UDP:
 		c.Size = cmp.Or(c.Size, packetSize)
-		least, most = headerSize, maxPacket
+		minimum, maximum = headerSize, maxPacket
 		if c.Window != 0 || c.ZeroCopy {
 			return wrong("a window and zero copy are for TCP only")
 		}
@@ -80,8 +80,8 @@ func (c Config) complete() (Config, error) {
 		return wrong("the target needs an address and a port")
 	case c.Connections < 1 || c.Connections > maxStream:
 		return wrong("%d connections; from 1 to %d are possible", c.Connections, maxStream)
-	case c.Size < least || c.Size > most:
-		return wrong("a size of %d bytes; one write over %s takes from %d to %d", c.Size, c.Protocol, least, most)
+	case c.Size < minimum || c.Size > maximum:
+		return wrong("a size of %d bytes; one write over %s takes from %d to %d", c.Size, c.Protocol, minimum, maximum)
 	case c.Window < 0 || c.Rate < 0 || c.Wait < 0:
 		return wrong("a negative window, rate or wait; 0 is the least")
 	}

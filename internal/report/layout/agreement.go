@@ -49,13 +49,13 @@ func agreementRows(r *analysis.Report) [][]string {
 		if where == "" {
 			where = "nobody"
 		}
-		rows = append(rows, []string{agreed(r, &a), a.Study, tau(&a), among(&a), n, where})
+		rows = append(rows, []string{nameFigure(r, &a), a.Study, tau(&a), among(&a), n, where})
 	}
 	return rows
 }
 
-// agreed names the figure of an agreement.
-func agreed(r *analysis.Report, a *analysis.Agreement) string {
+// nameFigure names the figure of an agreement.
+func nameFigure(r *analysis.Report, a *analysis.Agreement) string {
 	figure := a.Step + " " + MetricLabel(a.Metric)
 	for _, other := range r.Agreements {
 		if other.Study == a.Study && other.Step == a.Step && other.Metric == a.Metric && other.Kernel != a.Kernel {
@@ -96,5 +96,5 @@ func Against(r *analysis.Report, a *analysis.Agreement) []analysis.PublishedFigu
 
 // AgreementName returns the title of the agreement's chart.
 func AgreementName(r *analysis.Report, a *analysis.Agreement) string {
-	return agreed(r, a) + " beside " + a.Study + ": tau " + tau(a) + " of " + unit.Plural(a.N, "contender")
+	return nameFigure(r, a) + " beside " + a.Study + ": tau " + tau(a) + " of " + unit.Plural(a.N, "contender")
 }

@@ -112,7 +112,7 @@ func (v answer) single(g *Group, c Column, f *analysis.Result) (sentence string,
 		return fmt.Sprintf("%s %s %s", who, has, Value(f)), false
 	}
 	if f.VsBaseline == nil {
-		return fmt.Sprintf("%s %s %s where %s has %s; %s are too few for a ratio", who, has, Value(f), v.Baseline, Value(base), unit.Plural(v.Taken(g, c), "round")), false
+		return fmt.Sprintf("%s %s %s where %s has %s; %s are too few for a ratio", who, has, Value(f), v.Baseline, Value(base), unit.Plural(v.CountRounds(g, c), "round")), false
 	}
 	interval := ""
 	if ci := f.VsBaseline.CI; ci != nil {

@@ -44,7 +44,7 @@ func (v *View) AnotherRun(g *Group) *AnotherRun {
 	for _, c := range columns {
 		t.Head = append(t.Head, c.Head())
 	}
-	for _, one := range g.SortedBy(columns).Contenders {
+	for _, one := range g.SortBy(columns).Contenders {
 		if one.Baseline {
 			continue
 		}

@@ -71,7 +71,7 @@ func (v *View) FirstScreen() []string {
 func (v *View) Title() string {
 	if v.Chosen() {
 		rec := v.Recommendation
-		return "Best by " + Weighed(rec) + ": " + OrList(text.Shorten(named(rec), maxNamed))
+		return "Best by " + NameCriteria(rec) + ": " + OrList(text.Shorten(nameCandidates(rec), maxNamed))
 	}
 	for i := range v.Groups {
 		for _, c := range v.AnswerColumns(&v.Groups[i]) {
@@ -157,7 +157,7 @@ func (v answer) verdict(g *Group, c Column) string {
 		s, _ := v.single(g, c, others[0])
 		return about + ": " + s + "."
 	}
-	best := lettered(others, "a")
+	best := selectLetter(others, "a")
 	if len(best) == 0 {
 		return about + ": " + v.byMedians(g, c, figures)
 	}
@@ -170,9 +170,9 @@ func (v answer) verdict(g *Group, c Column) string {
 		}
 		names = append(names, f.Contender)
 		switch {
-		case f.VsBaseline != nil && f.VsBaseline.CI != nil && Standing(f) == "":
+		case f.VsBaseline != nil && f.VsBaseline.CI != nil && SideOfBaseline(f) == "":
 			equal = append(equal, f.Contender)
-		case Standing(f) == "worse":
+		case SideOfBaseline(f) == "worse":
 			worse = append(worse, f.Contender)
 		}
 	}
@@ -212,7 +212,7 @@ func (v answer) isHost(f *analysis.Result) bool {
 // configuration differ by.
 func (v answer) byMedians(g *Group, c Column, figures []*analysis.Result) string {
 	others := slices.DeleteFunc(slices.Clone(figures), v.isHost)
-	taken := v.Taken(g, c)
+	taken := v.CountRounds(g, c)
 	spread := v.spreadOf(g, c)
 	if spread == nil || spread.Different > maxDifferent {
 		return strings.Join(append([]string{fmt.Sprintf("%s can't tell contenders apart; %s has the best median (%s)", unit.Plural(taken, "round"), others[0].Contender, Value(others[0]))}, v.byFamily(c, others, nil)...), ". ") + "."
@@ -382,17 +382,17 @@ func (v *View) Capability(contender, need string) string {
 	return ""
 }
 
-// lettered returns the figures that are in the group with the letter.
-func lettered(figures []*analysis.Result, letter string) []*analysis.Result {
+// selectLetter returns the figures that are in the group with the letter.
+func selectLetter(figures []*analysis.Result, letter string) []*analysis.Result {
 	return slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return !slices.Contains(f.Letters, letter) })
 }
 
 // few joins at most maxNamed names, and counts the others: "a, b, c, d and 5 more".
 func few(names []string) string { return analysis.AndList(text.Shorten(names, maxNamed)) }
 
-// Taken returns the number of rounds that the run took for a column: fewer than planned if
+// CountRounds returns the number of rounds that the run took for a column: fewer than planned if
 // the run was stopped or still goes on.
-func (v *View) Taken(g *Group, c Column) int {
+func (v *View) CountRounds(g *Group, c Column) int {
 	n := 0
 	for _, one := range g.Contenders {
 		if f := g.Figure(one.ID, c); f != nil {
@@ -417,7 +417,7 @@ func (v *View) RoundsTaken() string {
 // Usable says whether some contender has enough rounds for a ratio in the column. If the
 // run itself has too few, every figure is usable.
 func (v *View) Usable(g *Group, c Column) bool {
-	all := v.Taken(g, c)
+	all := v.CountRounds(g, c)
 	for _, one := range g.Contenders {
 		if f := g.Figure(one.ID, c); f != nil && (all < minPairs || !one.Baseline && f.N >= minPairs) {
 			return true
@@ -428,7 +428,7 @@ func (v *View) Usable(g *Group, c Column) bool {
 
 // Unusable says why a column has no figures to show.
 func (v *View) Unusable(g *Group, c Column) string {
-	taken := v.Taken(g, c)
+	taken := v.CountRounds(g, c)
 	low, high := taken, 0
 	for _, one := range g.Contenders {
 		n := 0
@@ -462,7 +462,7 @@ const unusable = 0.30
 // the run would miss.
 func (v *View) precision() string {
 	var parts []string
-	if n, all := dropped(v); n > 0 {
+	if n, all := countDropped(v); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d samples dropped", n, all))
 	}
 	for i := range v.Groups {
@@ -533,8 +533,8 @@ func withRate(s result.Step, words string) string {
 	return shareOfRate.ReplaceAllString(words, fmt.Sprintf("%.0f requests/s, the same for all", rate))
 }
 
-// dropped returns the number of invalid samples, and of all samples.
-func dropped(v *View) (dropped, all int) {
+// countDropped returns the number of invalid samples, and of all samples.
+func countDropped(v *View) (dropped, all int) {
 	for _, m := range v.Marks {
 		if m.Dropped != "" {
 			dropped++
@@ -561,7 +561,7 @@ func (v *View) AdviceLines() []string {
 	case analysis.Untested:
 		return v.minMemory() // the answer says what so few rounds can tell
 	}
-	lines := []string{"Best by " + Weighed(rec) + ": " + FirmnessText(rec) + "."}
+	lines := []string{"Best by " + NameCriteria(rec) + ": " + FirmnessText(rec) + "."}
 	for _, note := range rec.Notes {
 		if strings.Contains(note, "left out") {
 			metric, rest, _ := strings.Cut(note, " ")
@@ -571,7 +571,7 @@ func (v *View) AdviceLines() []string {
 	if rec.Elsewhere != "" {
 		lines = append(lines, rec.Elsewhere)
 	}
-	for _, name := range named(rec)[:min(len(named(rec)), maxNamed)] {
+	for _, name := range nameCandidates(rec)[:min(len(nameCandidates(rec)), maxNamed)] {
 		lines = append(lines, v.heldLine(name)...)
 	}
 	for _, need := range []struct{ scenario, need, words, remedy string }{
@@ -584,8 +584,8 @@ func (v *View) AdviceLines() []string {
 			continue // nobody looked
 		case len(v.Advice[k].Recommendation.Ranked) == 0:
 			lines = append(lines, need.words+": not measured; no contender of this run has it"+need.remedy+".")
-		case slices.Equal(named(v.Advice[k].Recommendation), named(rec)):
-			lines = append(lines, need.words+": "+analysis.AndList(named(rec))+", too.")
+		case slices.Equal(nameCandidates(v.Advice[k].Recommendation), nameCandidates(rec)):
+			lines = append(lines, need.words+": "+analysis.AndList(nameCandidates(rec))+", too.")
 		case need.need == "encryption":
 			lines = append(lines, need.words+": "+FirmnessText(v.Advice[k].Recommendation)+v.costOf(v.Advice[k].Recommendation.Ranked[0].Contender, rec.Ranked[0].Contender)+".")
 		default:

@@ -40,7 +40,7 @@ func (g *Group) errorOf(c Column) string {
 // closeOf names the nearest pair of contenders that can't be told apart; "" if there is
 // none.
 func (g *Group) closeOf(c Column) string {
-	text, least := "", 0.0
+	text, minimum := "", 0.0
 	for _, one := range g.Contenders {
 		f := g.Figure(one.ID, c)
 		if f == nil || f.Closest == nil || f.Closest.MDD == nil {
@@ -51,10 +51,10 @@ func (g *Group) closeOf(c Column) string {
 			continue
 		}
 		far := max(f.Median/other.Median, other.Median/f.Median)
-		if text != "" && far >= least {
+		if text != "" && far >= minimum {
 			continue
 		}
-		least = far
+		minimum = far
 		text = fmt.Sprintf("%s and %s are %s apart, and these rounds show a difference of %s",
 			f.Contender, f.Closest.Contender, unit.FormatPercent(far-1), unit.FormatPercent(*f.Closest.MDD))
 	}

@@ -29,7 +29,7 @@ func FirmnessText(r *analysis.Recommendation) string {
 	case analysis.Leaning:
 		return fmt.Sprintf("leaning to %s, %s follows", first.Contender, r.Ranked[1].Contender)
 	case analysis.TossUp:
-		return OrList(named(r)) + ": these rounds cannot tell. Take the one you know"
+		return OrList(nameCandidates(r)) + ": these rounds cannot tell. Take the one you know"
 	case analysis.Alone:
 		if len(r.Needs) <= len(analysis.AlwaysNeeded()) {
 			return "nothing to choose: " + first.Contender + " alone was measured"
@@ -42,9 +42,9 @@ func FirmnessText(r *analysis.Recommendation) string {
 	return first.Contender + ", but the rounds are too few to be sure"
 }
 
-// named returns the contenders between which a recommendation leaves the choice: the first
+// nameCandidates returns the contenders between which a recommendation leaves the choice: the first
 // alone if it is sure.
-func named(r *analysis.Recommendation) []string {
+func nameCandidates(r *analysis.Recommendation) []string {
 	switch {
 	case len(r.Ranked) == 0:
 		return nil
@@ -82,8 +82,8 @@ var needWords = map[string]string{
 // NeedWords returns the need in words.
 func NeedWords(name string) string { return cmp.Or(needWords[name], name) }
 
-// Weighed returns the criteria of the choice: "capacity and memory".
-func Weighed(r *analysis.Recommendation) string {
+// NameCriteria returns the criteria of the choice: "capacity and memory".
+func NameCriteria(r *analysis.Recommendation) string {
 	var names []string
 	for _, w := range r.Weights {
 		if !slices.Contains(r.Ignored, w.Criterion) {
@@ -113,8 +113,8 @@ func RecommendLegend(r *analysis.Recommendation) []string {
 	return append(lines, "The score knows only these rounds: on another machine the choice may be another one.")
 }
 
-// Asked returns the needs without those that are always asked for.
-func Asked(r *analysis.Recommendation) string {
+// NameNeeds returns the needs without those that are always asked for.
+func NameNeeds(r *analysis.Recommendation) string {
 	needs := slices.DeleteFunc(slices.Clone(r.Needs), func(n string) bool { return slices.Contains(analysis.AlwaysNeeded(), n) })
 	if len(needs) == 0 {
 		return "nothing (choose with --need)"

@@ -18,14 +18,14 @@ type Scale struct {
 }
 
 // Name returns the ids of the steps without the number of Services.
-func (l Scale) Name() string { return strings.TrimSuffix(l.Steps[0].ID, l.counted("-svc%d")) }
+func (l Scale) Name() string { return strings.TrimSuffix(l.Steps[0].ID, l.formatCount("-svc%d")) }
 
 // About returns the summaries of the steps without the number of Services.
 func (l Scale) About() string {
-	return strings.TrimSuffix(Describe(result.Step{Summary: l.Steps[0].Summary, Workload: l.Steps[0].Workload}), l.counted(", beside %d other Services"))
+	return strings.TrimSuffix(Describe(result.Step{Summary: l.Steps[0].Summary, Workload: l.Steps[0].Workload}), l.formatCount(", beside %d other Services"))
 }
 
-func (l Scale) counted(format string) string { return fmt.Sprintf(format, l.Steps[0].Services) }
+func (l Scale) formatCount(format string) string { return fmt.Sprintf(format, l.Steps[0].Services) }
 
 // Scales returns the loads that the plan has with several numbers of Services.
 func (v *View) Scales() []Scale {
@@ -75,8 +75,8 @@ func onScales(all []Scale, step string) bool {
 	})
 }
 
-// ApartFrom returns the steps that belong to no scale.
-func (v *View) ApartFrom(all []Scale) []result.Step {
+// StepsOutside returns the steps that belong to no scale.
+func (v *View) StepsOutside(all []Scale) []result.Step {
 	return slices.DeleteFunc(slices.Clone(v.Steps), func(s result.Step) bool { return onScales(all, s.ID) })
 }
 
@@ -102,9 +102,9 @@ func (l Scale) metrics(g *Group, first bool) []string {
 	return slices.DeleteFunc(names, func(m string) bool { return !has(m) })
 }
 
-// Timed returns the index of the first scale that has the time to program the Services, or
+// FindTimed returns the index of the first scale that has the time to program the Services, or
 // -1.
-func Timed(g *Group, all []Scale) int {
+func FindTimed(g *Group, all []Scale) int {
 	return slices.IndexFunc(all, func(l Scale) bool { return slices.Contains(l.metrics(g, true), SyncTime) })
 }
 

@@ -180,8 +180,8 @@ func (g *Group) Has(step, metric string) (Column, bool) {
 	return Column{}, false
 }
 
-// SortedBy returns the group with its contenders in the order of other columns.
-func (g *Group) SortedBy(columns []Column) *Group {
+// SortBy returns the group with its contenders in the order of other columns.
+func (g *Group) SortBy(columns []Column) *Group {
 	out := *g
 	out.Contenders = slices.Clone(g.Contenders)
 	out.sort(columns)

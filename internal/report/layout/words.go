@@ -54,9 +54,9 @@ func Comparison(c *analysis.Comparison) string {
 	return fmt.Sprintf("%s× (%s–%s)", unit.Ratio(c.Ratio), unit.Ratio(c.CI[0]), unit.Ratio(c.CI[1]))
 }
 
-// Standing says on which side of the baseline the whole interval of the ratio lies:
+// SideOfBaseline says on which side of the baseline the whole interval of the ratio lies:
 // "better" or "worse". It is "" if the interval contains 1, or if the figure is not ranked.
-func Standing(r *analysis.Result) string {
+func SideOfBaseline(r *analysis.Result) string {
 	if r == nil || !r.Ranked || r.VsBaseline == nil || r.VsBaseline.CI == nil {
 		return ""
 	}
@@ -185,8 +185,8 @@ func moreRounds(r *analysis.Report) string {
 	return ": run more with --rounds"
 }
 
-// Emulated returns a note for a kernel that ran on an emulated CPU, else "".
-func Emulated(emulated bool) string {
+// EmulatedNote returns a note for a kernel that ran on an emulated CPU, else "".
+func EmulatedNote(emulated bool) string {
 	if emulated {
 		return " on an emulated CPU"
 	}
@@ -197,7 +197,7 @@ func Emulated(emulated bool) string {
 func (g *Group) Title() string {
 	var parts []string
 	if g.Kernel != "" {
-		parts = append(parts, "kernel "+g.Kernel+Emulated(g.Emulated))
+		parts = append(parts, "kernel "+g.Kernel+EmulatedNote(g.Emulated))
 	}
 	if g.Underlay != "" {
 		parts = append(parts, "underlay "+g.Underlay)

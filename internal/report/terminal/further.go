@@ -14,7 +14,7 @@ import (
 
 // byServices prints a table for each metric of each scale.
 func (t *Writer) byServices(g *layout.Group, all []layout.Scale) {
-	first := layout.Timed(g, all)
+	first := layout.FindTimed(g, all)
 	for i, l := range all {
 		for _, one := range l.Tables(g, i == first) {
 			head := table.Row{t.Paint(Bold, layout.MetricLabel(one.Metric))}
@@ -24,7 +24,7 @@ func (t *Writer) byServices(g *layout.Group, all []layout.Scale) {
 			tw := NewGrid(ButFirst(len(head))...)
 			tw.AppendHeader(head)
 			for _, r := range one.Rows {
-				row := table.Row{t.Short(r.ID)}
+				row := table.Row{t.Shorten(r.ID)}
 				for _, cell := range r.Cells {
 					row = append(row, layout.ValueOr(cell))
 				}
@@ -51,7 +51,7 @@ func (t *Writer) anotherRun(g *layout.Group) {
 	tw := NewGrid(ButFirst(len(other.Head))...)
 	t.fill(tw, other.Head, other.Rows, func(column int, cell string) string {
 		if column == 0 {
-			cell = t.Short(cell)
+			cell = t.Shorten(cell)
 		}
 		return cell
 	})
@@ -59,8 +59,8 @@ func (t *Writer) anotherRun(g *layout.Group) {
 	t.Line("")
 }
 
-// published prints the table of published figures, if it was asked for.
-func (t *Writer) published() {
+// printPublished prints the table of published figures, if it was asked for.
+func (t *Writer) printPublished() {
 	if t.Published == nil {
 		return
 	}
@@ -80,13 +80,13 @@ func (t *Writer) published() {
 	tw.AppendHeader(table.Row{t.Paint(Bold, "Figure"), t.Paint(Bold, "Contender"), t.Paint(Bold, "Ours"), t.Paint(Bold, "Theirs"), t.Paint(Bold, "Study")})
 	last := ""
 	for _, f := range rows {
-		figure := t.Short(f.Step) + " " + layout.MetricLabel(f.Metric)
+		figure := t.Shorten(f.Step) + " " + layout.MetricLabel(f.Metric)
 		if figure == last {
 			figure = ""
 		} else {
 			last = figure
 		}
-		tw.AppendRow(table.Row{figure, t.Short(f.Contender), layout.Comparison(&f.Ours), layout.PublishedRatio(f), t.Paint(Dim, text.SafeLine(f.Study))})
+		tw.AppendRow(table.Row{figure, t.Shorten(f.Contender), layout.Comparison(&f.Ours), layout.PublishedRatio(f), t.Paint(Dim, text.SafeLine(f.Study))})
 	}
 	t.Grid(tw)
 	t.Wrap("", layout.PublishedAbout, Dim)

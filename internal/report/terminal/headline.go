@@ -72,7 +72,7 @@ func (t *Writer) headTables(g *layout.Group, head []layout.Column) {
 func (t *Writer) stepTitle(id string) {
 	name := pretty.Snip(text.SafeLine(t.StepName(id)), t.Width, "…")
 	title := t.Paint(Bold, name)
-	if short := t.Short(id); short != name && pretty.StringWidthWithoutEscSequences(name+" "+short) <= t.Width {
+	if short := t.Shorten(id); short != name && pretty.StringWidthWithoutEscSequences(name+" "+short) <= t.Width {
 		title += t.Paint(Dim, " "+short)
 	}
 	t.Line(title)
@@ -103,7 +103,7 @@ func (t *Writer) oneStep(g *layout.Group, columns []layout.Column, features bool
 
 // grid returns the lines of a table.
 func (t *Writer) grid(g *layout.Group, columns []layout.Column, d detail) []string {
-	g = g.SortedBy(columns)
+	g = g.SortBy(columns)
 	lettered, ratios := false, false
 	for _, c := range g.Contenders {
 		f := g.Figure(c.ID, columns[0])
@@ -137,7 +137,7 @@ func (t *Writer) grid(g *layout.Group, columns []layout.Column, d detail) []stri
 		if lettered {
 			row = append(row, t.Paint(Dim, layout.Letters(g.Figure(one.ID, columns[0]))))
 		}
-		name := t.Short(one.ID)
+		name := t.Shorten(one.ID)
 		if one.Baseline {
 			name = t.Paint(Bold, name)
 		}
@@ -152,7 +152,7 @@ func (t *Writer) grid(g *layout.Group, columns []layout.Column, d detail) []stri
 			case f == nil:
 				row = append(row, t.Paint(Dim, g.Absent(one, c)))
 			case f.VsBaseline != nil:
-				row = append(row, t.Paint(standingColor[layout.Standing(f)], layout.Comparison(f.VsBaseline)+t.star(g, c, f)))
+				row = append(row, t.Paint(standingColor[layout.SideOfBaseline(f)], layout.Comparison(f.VsBaseline)+t.star(g, c, f)))
 			case !valued:
 				row = append(row, layout.Value(f))
 			case one.Baseline && ratios:

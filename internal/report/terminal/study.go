@@ -35,12 +35,12 @@ func (t *Writer) picture(p layout.PictureTable) {
 	tw := NewGrid(ButFirst(len(p.Head) + 1)...)
 	head := table.Row{t.Paint(Bold, "Contender")}
 	for _, h := range p.Head {
-		head = append(head, t.Paint(Bold, t.Short(h)))
+		head = append(head, t.Paint(Bold, t.Shorten(h)))
 	}
 	tw.AppendHeader(head)
 	wide := len(p.Head) <= maxWorded
 	for _, r := range p.Rows {
-		row := table.Row{t.Short(r.Name)}
+		row := table.Row{t.Shorten(r.Name)}
 		for _, c := range r.Cells {
 			words := c.Text
 			switch {

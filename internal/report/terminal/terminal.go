@@ -76,9 +76,9 @@ func Report(w io.Writer, r *analysis.Report, opt Screen) error {
 		t.shortLegend()
 	}
 	t.pictures()
-	t.published()
+	t.printPublished()
 	t.findings()
-	t.unsupported()
+	t.printUnsupported()
 	_, err := w.Write(t.Bytes())
 	return err
 }
@@ -108,7 +108,7 @@ func (t *Writer) group(g *layout.Group) {
 	t.anotherRun(g)
 	t.byServices(g, scales)
 	if t.wide {
-		t.tables(g, layout.Further(g, t.ApartFrom(scales), head))
+		t.tables(g, layout.Further(g, t.StepsOutside(scales), head))
 		t.certainty(g, head)
 	}
 }
@@ -171,7 +171,7 @@ func (t *Writer) shortLegend() {
 func (t *Writer) tables(g *layout.Group, sets [][]layout.Column) {
 	names := 0
 	for _, c := range g.Contenders {
-		names = max(names, pretty.StringWidthWithoutEscSequences(t.Short(c.ID)))
+		names = max(names, pretty.StringWidthWithoutEscSequences(t.Shorten(c.ID)))
 	}
 	widthOf := func(c layout.Column) int {
 		w := 0
@@ -196,9 +196,9 @@ func (t *Writer) table(g *layout.Group, columns []layout.Column) {
 	rows := make([]table.Row, len(g.Contenders)+1)
 	rows[0] = table.Row{""}
 	for i, c := range g.Contenders {
-		rows[i+1] = table.Row{t.Short(c.ID)}
+		rows[i+1] = table.Row{t.Shorten(c.ID)}
 		if c.Baseline {
-			rows[i+1] = table.Row{t.Paint(Bold, t.Short(c.ID)) + "\n" + t.Paint(Dim, "baseline")}
+			rows[i+1] = table.Row{t.Paint(Bold, t.Shorten(c.ID)) + "\n" + t.Paint(Dim, "baseline")}
 		}
 	}
 	for _, c := range columns {
@@ -211,8 +211,8 @@ func (t *Writer) table(g *layout.Group, columns []layout.Column) {
 	t.Grid(tw)
 }
 
-// Short shortens a name so that the figures have room.
-func (t *Writer) Short(name string) string {
+// Shorten shortens a name so that the figures have room.
+func (t *Writer) Shorten(name string) string {
 	name, room := text.SafeLine(name), max(12, t.Width/4)
 	if pretty.StringWidthWithoutEscSequences(name) <= room {
 		return name
@@ -231,7 +231,7 @@ func (t *Writer) columnCells(g *layout.Group, c layout.Column) []string {
 	for _, contender := range g.Contenders {
 		width = max(width, len(layout.Letters(g.Figure(contender.ID, c))))
 	}
-	cells := []string{t.Paint(Bold, c.Head()) + "\n" + t.Paint(Dim, t.Short(c.Step))}
+	cells := []string{t.Paint(Bold, c.Head()) + "\n" + t.Paint(Dim, t.Shorten(c.Step))}
 	for _, contender := range g.Contenders {
 		r := g.Figure(contender.ID, c)
 		if r == nil {
@@ -243,7 +243,7 @@ func (t *Writer) columnCells(g *layout.Group, c layout.Column) []string {
 			first += " " + t.Paint(Dim, pretty.Pad(layout.Letters(r), width, ' '))
 		}
 		if r.VsBaseline != nil {
-			first += "\n" + t.Paint(standingColor[layout.Standing(r)], layout.Comparison(r.VsBaseline))
+			first += "\n" + t.Paint(standingColor[layout.SideOfBaseline(r)], layout.Comparison(r.VsBaseline))
 		}
 		cells = append(cells, first)
 	}
@@ -269,7 +269,7 @@ func (t *Writer) findings() {
 	t.Line("")
 }
 
-func (t *Writer) unsupported() {
+func (t *Writer) printUnsupported() {
 	unables := t.Unables()
 	if len(unables) == 0 {
 		return
@@ -348,8 +348,8 @@ func (t *Writer) Paint(style, s string) string {
 	return "\x1b[" + style + "m" + s + "\x1b[0m"
 }
 
-// Listing prints a list with a head, if the list is not empty.
-func (t *Writer) Listing(head string, n int, item func(i int) (lead, text string)) {
+// PrintList prints a list with a head, if the list is not empty.
+func (t *Writer) PrintList(head string, n int, item func(i int) (lead, text string)) {
 	if n == 0 {
 		return
 	}

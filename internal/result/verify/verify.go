@@ -47,7 +47,7 @@ func Run(dir string) (*Report, error) {
 	}
 	defer root.Close()
 	r := &Report{Samples: len(rec.Samples), Imported: rec.Run.Arena == imported}
-	if r.Problems, r.Ended, err = result.Changed(dir); err != nil {
+	if r.Problems, r.Ended, err = result.ListChanges(dir); err != nil {
 		return nil, err
 	}
 	for _, f := range rec.Faults {
@@ -57,7 +57,7 @@ func Run(dir string) (*Report, error) {
 	}
 	for i := range rec.Samples {
 		s := &rec.Samples[i]
-		r.planned(&rec.Run.Plan, s)
+		r.checkPlanned(&rec.Run.Plan, s)
 		r.percentiles(s)
 		if !r.Imported {
 			r.goodput(root, &rec.Run.Plan, s)
@@ -70,9 +70,9 @@ func (r *Report) problem(s *result.Sample, format string, args ...any) {
 	r.Problems = append(r.Problems, fmt.Sprintf("%s, step %s, round %d: ", s.Contender, s.Step, s.Round)+fmt.Sprintf(format, args...))
 }
 
-// planned finds a sample that the plan has no place for: run.json and samples.jsonl are of
+// checkPlanned finds a sample that the plan has no place for: run.json and samples.jsonl are of
 // two runs.
-func (r *Report) planned(plan *result.Plan, s *result.Sample) {
+func (r *Report) checkPlanned(plan *result.Plan, s *result.Sample) {
 	isStep := func(step result.Step) bool { return step.ID == s.Step }
 	switch {
 	case !slices.Contains(plan.Contenders, result.Entry{ID: s.Contender, Underlay: s.Underlay}):

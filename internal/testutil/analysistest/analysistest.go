@@ -71,8 +71,8 @@ func Synthetic() *result.Record {
 	return rec
 }
 
-// Taken returns a valid sample.
-func Taken(contender string, round int, metrics map[string]float64) result.Sample {
+// ValidSample returns a valid sample.
+func ValidSample(contender string, round int, metrics map[string]float64) result.Sample {
 	return result.Sample{Contender: contender, Step: "dts", Workload: "tcp_stream", Path: "pod",
 		Round: round, Elapsed: 10, Verdict: result.Valid, Metrics: metrics}
 }
@@ -109,7 +109,7 @@ func Record(samples ...result.Sample) *result.Record {
 func Over(rounds int, contender string, metrics func(round int) map[string]float64) []result.Sample {
 	var list []result.Sample
 	for round := 1; round <= rounds; round++ {
-		list = append(list, Taken(contender, round, metrics(round)))
+		list = append(list, ValidSample(contender, round, metrics(round)))
 	}
 	return list
 }
@@ -128,7 +128,7 @@ func Tail(t *testing.T, us, n, tailUS, more int64) *hdrhistogram.Histogram {
 }
 
 func Invalid(contender string, round int, code, text string) result.Sample {
-	s := Taken(contender, round, nil)
+	s := ValidSample(contender, round, nil)
 	s.Verdict, s.Reasons = result.Invalid, []result.Reason{{Code: code, Text: text}}
 	return s
 }
@@ -171,9 +171,9 @@ func Noisy(seed uint64, rounds int, slow, machine, noise float64) *result.Record
 
 func Share(v float64) *float64 { return &v }
 
-// Paced returns a run of six rounds at a constant rate (1/s) in which x uses less CPU. If
+// PacedRun returns a run of six rounds at a constant rate (1/s) in which x uses less CPU. If
 // tick is "y", the kernel accounts CPU time by a tick of 250 Hz.
-func Paced(rate float64, tick string) *result.Record {
+func PacedRun(rate float64, tick string) *result.Record {
 	rec := Record(append(
 		Over(6, "host", Always(map[string]float64{"rate": rate, "cpu_per_request": 2e-4})),
 		Over(6, "x", Always(map[string]float64{"rate": rate + 1, "cpu_per_request": 1e-4}))...)...)
@@ -229,15 +229,15 @@ func Costly(noise float64, costs map[string]Cost) *result.Record {
 	return rec
 }
 
-// Stalled returns a run of six rounds in ten slices each. The median network time is 30 µs
+// StalledRun returns a run of six rounds in ten slices each. The median network time is 30 µs
 // for host and 60 µs for vxlan. In a third of the slices the machine was away, and in one of
 // each round for host alone: a median of such a slice is 900 µs.
-func Stalled(t *testing.T) *result.Record {
+func StalledRun(t *testing.T) *result.Record {
 	const p50 = "network_time_p50"
 	var samples []result.Sample
 	for round := 1; round <= 6; round++ {
 		for contender, us := range map[string]int64{"host": 30, "vxlan": 60} {
-			s := Taken(contender, round, map[string]float64{p50: float64(us) * 1e-6})
+			s := ValidSample(contender, round, map[string]float64{p50: float64(us) * 1e-6})
 			s.Histograms = map[string]*hdrhistogram.Histogram{"network_time": Tail(t, us, 700, 900, 300)}
 			s.Slices = &result.Slices{Metrics: map[string][]float64{}}
 			for cycle := 1; cycle <= 10; cycle++ {

@@ -91,7 +91,7 @@ func (f *mutatedFile) Write(p []byte) (int, error) {
 		f.late = append(f.late, func() error { _, err := f.File.Write(p); return err })
 		return len(p), nil
 	case Rewrite:
-		all, err := f.emptied()
+		all, err := f.takeContent()
 		if err != nil {
 			return 0, err
 		}
@@ -110,7 +110,7 @@ func (f *mutatedFile) WriteAt(p []byte, at int64) (int, error) {
 		f.late = append(f.late, func() error { _, err := f.File.WriteAt(p, at); return err })
 		return len(p), nil
 	case Rewrite:
-		all, err := f.emptied()
+		all, err := f.takeContent()
 		if err != nil {
 			return 0, err
 		}
@@ -122,8 +122,8 @@ func (f *mutatedFile) WriteAt(p []byte, at int64) (int, error) {
 	return f.File.WriteAt(p, at)
 }
 
-// emptied truncates the file and returns what was in it.
-func (f *mutatedFile) emptied() ([]byte, error) {
+// takeContent truncates the file and returns what was in it.
+func (f *mutatedFile) takeContent() ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 // Cluster is a cluster for tests.
 type Cluster struct{ Kubeconfig, Image string }
 
-// Given returns the cluster, and skips the test if there is none.
-func Given(t *testing.T) Cluster {
+// GetCluster returns the cluster, and skips the test if there is none.
+func GetCluster(t *testing.T) Cluster {
 	t.Helper()
 	c := Cluster{os.Getenv("CNIBENCH_KUBECONFIG"), cmp.Or(os.Getenv("CNIBENCH_IMAGE"), "cnibench:dev")}
 	if c.Kubeconfig == "" {
@@ -28,11 +28,11 @@ func Given(t *testing.T) Cluster {
 // Bed is a cluster that is a test bed: its nodes may be stopped and changed.
 type Bed struct{ Cluster }
 
-// GivenBed returns the test bed, and skips the test if there is none: the test would harm
+// GetBed returns the test bed, and skips the test if there is none: the test would harm
 // a real cluster.
-func GivenBed(t *testing.T) Bed {
+func GetBed(t *testing.T) Bed {
 	t.Helper()
-	if c := Given(t); os.Getenv("CNIBENCH_TESTBED") != "" {
+	if c := GetCluster(t); os.Getenv("CNIBENCH_TESTBED") != "" {
 		return Bed{c}
 	}
 	t.Skip("the cluster is no test bed; make test-kube brings one up")

@@ -65,7 +65,7 @@ func (p *Progress) Step(done, total int, text string, remaining time.Duration) {
 	}
 	ended := p.ended
 	if p.container == nil && !ended {
-		p.plain(now)
+		p.printLine(now)
 	}
 	p.mu.Unlock()
 	if p.container == nil || ended {
@@ -90,12 +90,12 @@ func (p *Progress) Step(done, total int, text string, remaining time.Duration) {
 func (p *Progress) line(columns int) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	line := fmt.Sprintf("  %d/%d%s  %s", p.done, p.total, p.left(p.now()), text.SafeLine(p.text))
+	line := fmt.Sprintf("  %d/%d%s  %s", p.done, p.total, p.timeLeft(p.now()), text.SafeLine(p.text))
 	return runewidth.Truncate(line, max(columns, 0), "…")
 }
 
-// left is ", 2m10s left", or "" where it is not known or has passed.
-func (p *Progress) left(now time.Time) string {
+// timeLeft is ", 2m10s left", or "" where it is not known or has passed.
+func (p *Progress) timeLeft(now time.Time) string {
 	left := p.end.Sub(now).Round(time.Second)
 	if p.end.IsZero() || left <= 0 {
 		return ""
@@ -103,15 +103,15 @@ func (p *Progress) left(now time.Time) string {
 	return fmt.Sprintf(", %s left", left)
 }
 
-// plain prints a line if it says something new: "round 2/5: canal" does after
+// printLine prints a line if it says something new: "round 2/5: canal" does after
 // round 1/5, "round 2/5: canal: dts" after it only adds detail.
-func (p *Progress) plain(now time.Time) {
+func (p *Progress) printLine(now time.Time) {
 	subject, _, _ := strings.Cut(p.text, ": ")
 	if subject == p.subject && now.Sub(p.printed) < quiet {
 		return
 	}
 	p.subject, p.printed = subject, now
-	fmt.Fprintf(p.out, "%d/%d%s  %s\n", p.done, p.total, p.left(now), text.SafeLine(p.text))
+	fmt.Fprintf(p.out, "%d/%d%s  %s\n", p.done, p.total, p.timeLeft(now), text.SafeLine(p.text))
 }
 
 // Live says that progress is drawn on a terminal, where Show has a place.

@@ -163,7 +163,7 @@ func measure(ctx context.Context, in *run.Inside, task *Task) (none struct{}, er
 		if !errors.Is(runErr, measuring.ErrLeft) {
 			runErr = nil
 		}
-		return none, errors.Join(interrupted(task.Dir), runErr, leftErr)
+		return none, errors.Join(newInterrupted(task.Dir), runErr, leftErr)
 	}
 	return none, errors.Join(runErr, leftErr)
 }
@@ -218,8 +218,8 @@ func (m *machineTuning) close() error {
 	return err
 }
 
-// interrupted is the error of an interrupted bench; it names what was measured until then.
-func interrupted(dir string) error {
+// newInterrupted is the error of an interrupted bench; it names what was measured until then.
+func newInterrupted(dir string) error {
 	if _, err := result.Load(dir); err != nil {
 		return errors.New("interrupted before the first sample")
 	}

@@ -51,11 +51,11 @@ func TestBenchLeaves(t *testing.T) {
 
 // An interrupted bench points at a report only where there is a run.
 func TestBenchInterrupted(t *testing.T) {
-	if err := interrupted(filepath.Join(t.TempDir(), "run")); strings.Contains(err.Error(), "report") {
+	if err := newInterrupted(filepath.Join(t.TempDir(), "run")); strings.Contains(err.Error(), "report") {
 		t.Error(err)
 	}
 	const dir = "../../result/testdata/v1"
-	if err := interrupted(dir); !strings.HasSuffix(err.Error(), "cnibench report "+dir) {
+	if err := newInterrupted(dir); !strings.HasSuffix(err.Error(), "cnibench report "+dir) {
 		t.Error(err)
 	}
 }

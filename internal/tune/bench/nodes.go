@@ -43,7 +43,7 @@ func (b *Nodes) Up(ctx context.Context, c *contender.Contender, variant string) 
 	n := &nodesNetwork{visited: newVisited(inner), exe: b.exe, by: b.by}
 	for _, e := range inner.Nodes() {
 		n.set = append(n.set, e) // also where the answer is lost
-		a, err := ask(ctx, e, v.Request, n.here()...)
+		a, err := ask(ctx, e, v.Request, n.nodeCommand()...)
 		if err != nil {
 			return nil, errors.Join(err, n.Down(context.WithoutCancel(ctx)))
 		}
@@ -60,15 +60,15 @@ type nodesNetwork struct {
 	set []arena.Endpoint
 }
 
-// here is the command on a node.
-func (n *nodesNetwork) here(args ...string) []string {
+// nodeCommand is the command on a node.
+func (n *nodesNetwork) nodeCommand(args ...string) []string {
 	return append([]string{n.exe, "agent", "on-node", "--", "tune", "here", "--node", "--by=" + n.by}, args...)
 }
 
 // takeBack waits for a program of the same node that was ended and still holds the journal.
 func (n *nodesNetwork) takeBack(ctx context.Context, e arena.Endpoint) error {
 	for try := 1; ; try++ {
-		_, err := ask(ctx, e, tune.Request{}, n.here("--take-back")...)
+		_, err := ask(ctx, e, tune.Request{}, n.nodeCommand("--take-back")...)
 		if err == nil || !strings.Contains(err.Error(), tune.ErrBusy.Error()) || try == maxTries {
 			return err
 		}

@@ -110,7 +110,7 @@ func (v *kvmTrial) probe(ctx context.Context, c *Config) error {
 	}()
 	refused := false
 	select {
-	case <-screen.seen(bootMark):
+	case <-screen.watchFor(bootMark):
 		v.Works = true
 	case <-p.ended:
 		v.Why = p.words()

@@ -39,8 +39,8 @@ func (c *console) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// seen returns a channel that is closed when the console has shown the text.
-func (c *console) seen(text string) <-chan struct{} {
+// watchFor returns a channel that is closed when the console has shown the text.
+func (c *console) watchFor(text string) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	seen := make(chan struct{})

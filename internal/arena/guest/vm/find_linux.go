@@ -65,7 +65,7 @@ func fetch(ctx context.Context, version string, log *slog.Logger) (Kernel, error
 	for _, tool := range programs.Fetch() {
 		if host.Have(tool) != nil {
 			return Kernel{}, &Unsupported{
-				Reason: fmt.Sprintf("no kernel %s here, and %s (package %s), which would get it, is missing", version, tool, host.Here().Package(tool)),
+				Reason: fmt.Sprintf("no kernel %s here, and %s (package %s), which would get it, is missing", version, tool, host.ThisDistribution().Package(tool)),
 				Remedy: "install a kernel, or give one: --kernel /path/to/vmlinuz --modules /path/to/lib/modules/RELEASE",
 			}
 		}

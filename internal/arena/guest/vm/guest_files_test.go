@@ -59,7 +59,7 @@ func TestArgs(t *testing.T) {
 		{accel: AccelTCG, cpus: 3, turns: true, memory: 512 << 20, image: "/k/vmlinuz", initramfs: 3, console: 5, port: 4, nics: []string{e1000NIC, virtioNIC}},
 		{accel: AccelKVM, cpus: 4, memory: 512 << 20, image: "/k/vmlinuz", initramfs: 3, console: 5, port: 4, nics: []string{e1000NIC, e1000NIC, virtioNIC, virtioNIC}},
 	} {
-		buf.WriteString(strings.Join(joined(m.nics, m.args()), "\n") + "\n\n")
+		buf.WriteString(strings.Join(buildCommand(m.nics, m.args()), "\n") + "\n\n")
 	}
 	golden(t, "args.golden", buf.Bytes())
 }

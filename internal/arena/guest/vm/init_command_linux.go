@@ -49,7 +49,7 @@ func (g *guest) command() error {
 	if err != nil {
 		return g.finish(ending{Code: 126}, fmt.Errorf("%s: %w", argv0, err))
 	}
-	streams.started()
+	streams.closeCopies()
 	var output sync.WaitGroup
 	for k, r := range streams.output {
 		output.Go(func() { _, _ = io.Copy(g.out.Stream(k), r) })
@@ -207,8 +207,8 @@ func (s *streams) openTerminal() error {
 	return nil
 }
 
-// started closes init's copies of the command's descriptors.
-func (s *streams) started() {
+// closeCopies closes init's copies of the command's descriptors.
+func (s *streams) closeCopies() {
 	for _, f := range s.close {
 		_ = f.Close()
 	}

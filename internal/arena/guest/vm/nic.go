@@ -95,8 +95,8 @@ join() {
 join || { echo "` + notJoined + `" >&2; exit 1; }
 exec "$0" "$@"`
 
-// joined returns the command line. If there are several taps, it begins with joinTaps.
-func joined(models, argv []string) []string {
+// buildCommand returns the command line. If there are several taps, it begins with joinTaps.
+func buildCommand(models, argv []string) []string {
 	names := taps(models)
 	if len(names) < 2 {
 		return argv

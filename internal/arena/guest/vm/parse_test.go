@@ -100,7 +100,7 @@ func TestReleases(t *testing.T) {
 
 func TestConsole(t *testing.T) {
 	c := newConsole()
-	seen := c.seen("Kernel panic")
+	seen := c.watchFor("Kernel panic")
 	for range 2000 {
 		_, _ = c.Write([]byte("noise of a long boot\r\n"))
 	}

@@ -28,7 +28,7 @@ type process struct {
 
 // have returns an *Unsupported if the program is not installed.
 func have(program string) error {
-	if missing := host.Missing(program); missing != nil {
+	if missing := host.CheckProgram(program); missing != nil {
 		return &Unsupported{Reason: "QEMU is not installed (" + program + ")", Remedy: missing.Remedy}
 	}
 	return nil
@@ -78,7 +78,7 @@ func (p *process) addSocket(number *int) (*os.File, error) {
 
 // start starts QEMU. QEMU ends with this process, however this process ends.
 func (p *process) start(m machine) error {
-	argv := joined(m.nics, append([]string{program}, m.args()...))
+	argv := buildCommand(m.nics, append([]string{program}, m.args()...))
 	p.cmd = exec.Command(argv[0], argv[1:]...)
 	p.cmd.ExtraFiles = p.inherited
 	p.cmd.Stdout, p.cmd.Stderr = &p.stderr, &p.stderr

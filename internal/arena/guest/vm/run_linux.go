@@ -44,7 +44,7 @@ func Run(ctx context.Context, c Config) (int, error) {
 	if c.Memory == 0 {
 		c.Memory = DefaultMemory
 	}
-	if missing := host.Missing("ip"); missing != nil && len(taps(c.NICs)) > 1 {
+	if missing := host.CheckProgram("ip"); missing != nil && len(taps(c.NICs)) > 1 {
 		return 0, &Unsupported{Reason: "several " + virtioNIC + " are joined with ip(8), which is not installed", Remedy: missing.Remedy}
 	}
 	release, err := c.Kernel.hold()

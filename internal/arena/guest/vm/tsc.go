@@ -22,13 +22,13 @@ func tscKHz() uint64 {
 func stamp() (time.Time, uint64) {
 	var at time.Time
 	var ticks uint64
-	least := time.Duration(1<<63 - 1)
+	minimum := time.Duration(1<<63 - 1)
 	for range 20 {
 		before := time.Now()
 		now := rdtsc()
 		after := time.Now()
-		if took := after.Sub(before); took < least {
-			least, at, ticks = took, before.Add(took/2), now
+		if took := after.Sub(before); took < minimum {
+			minimum, at, ticks = took, before.Add(took/2), now
 		}
 	}
 	return at, ticks

@@ -21,7 +21,7 @@ import (
 
 // TestKubeInstall takes the test bed's pod network off once for all that it tests.
 func TestKubeInstall(t *testing.T) {
-	bed := kubetest.GivenBed(t)
+	bed := kubetest.GetBed(t)
 	bed.WithoutPodNetwork(t)
 	cl, err := kube.Connect(t.Context(), kube.Options{Kubeconfig: bed.Kubeconfig, Image: bed.Image, PullPolicy: "IfNotPresent"})
 	if err != nil {

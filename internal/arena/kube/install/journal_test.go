@@ -37,11 +37,11 @@ func denied(text string) error {
 func TestPersist(t *testing.T) {
 	away := apierrors.NewInternalError(errors.New("away"))
 	for _, tt := range []struct {
-		name  string
-		err   func(try int) error
-		after time.Duration // the least that it takes
-		most  time.Duration
-		want  string
+		name    string
+		err     func(try int) error
+		after   time.Duration // the least that it takes
+		maximum time.Duration
+		want    string
 	}{
 		{"at once", func(int) error { return nil }, 0, 0, ""},
 		{"refused for a moment", func(try int) error {
@@ -74,7 +74,7 @@ func TestPersist(t *testing.T) {
 				begin, try := time.Now(), 0
 				err := retryFor(t.Context(), 2*time.Minute, "do it", func(context.Context) error { try++; return tt.err(try - 1) })
 				wantError(t, err, tt.want)
-				if took := time.Since(begin); took < tt.after || took > tt.most {
+				if took := time.Since(begin); took < tt.after || took > tt.maximum {
 					t.Errorf("it took %v", took)
 				}
 			})

@@ -83,9 +83,9 @@ func answerLine(out string) string {
 
 // tail returns the end of a program's output, which usually is its error.
 func tail(output string) string {
-	const most = 300
+	const maximum = 300
 	output = strings.TrimSpace(output)
-	return output[max(0, len(output)-most):]
+	return output[max(0, len(output)-maximum):]
 }
 
 // closeWorker removes a pod of this program, also after ctx has ended.

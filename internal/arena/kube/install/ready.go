@@ -147,7 +147,7 @@ func (j *job) explain(ctx context.Context) string {
 }
 
 // warnings returns the last events of type Warning, the newest last.
-func (j *job) warnings(ctx context.Context, most int) []string {
+func (j *job) warnings(ctx context.Context, maximum int) []string {
 	events, err := j.cl.Client.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning"})
 	if err != nil {
 		return nil
@@ -160,7 +160,7 @@ func (j *job) warnings(ctx context.Context, most int) []string {
 	}
 	slices.SortFunc(events.Items, func(a, b corev1.Event) int { return when(a).Compare(when(b)) })
 	var lines []string
-	for _, e := range events.Items[max(0, len(events.Items)-most):] {
+	for _, e := range events.Items[max(0, len(events.Items)-maximum):] {
 		lines = append(lines, fmt.Sprintf("  warning of %s %s: %s: %s", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, strings.TrimSpace(e.Message)))
 	}
 	return lines

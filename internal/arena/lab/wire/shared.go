@@ -14,8 +14,8 @@ func Share[T any](f *Fabric, value T) {
 	f.shared[reflect.TypeFor[T]()] = value
 }
 
-// Shared returns the value of that type which a piece has shared, if one has.
-func Shared[T any](f *Fabric) (value T, ok bool) {
+// FindShared returns the value of that type which a piece has shared, if one has.
+func FindShared[T any](f *Fabric) (value T, ok bool) {
 	value, ok = f.shared[reflect.TypeFor[T]()].(T)
 	return value, ok
 }

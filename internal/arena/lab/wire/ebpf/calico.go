@@ -82,8 +82,8 @@ func calicoNodeOf(c *ebpf.Collection) *calicoNode {
 	return &calicoNode{Collection: c, services: calicoServices{frontends: c.Maps["frontends"], backends: c.Maps["backends"]}}
 }
 
-// shared returns the node's maps, for programs that are loaded later.
-func (n *calicoNode) shared() map[string]*ebpf.Map {
+// shareMaps returns the node's maps, for programs that are loaded later.
+func (n *calicoNode) shareMaps() map[string]*ebpf.Map {
 	shared := map[string]*ebpf.Map{}
 	for name, m := range n.Maps {
 		if name[0] != '.' {
@@ -157,7 +157,7 @@ func (c *calicoEBPF) close() error {
 
 // calicoOf returns what the attachment ptp-ebpf shares with other pieces.
 func calicoOf(f *wire.Fabric, piece string) (*calicoEBPF, error) {
-	c, ok := wire.Shared[*calicoEBPF](f)
+	c, ok := wire.FindShared[*calicoEBPF](f)
 	if !ok {
 		return nil, fmt.Errorf("%s: works with the attachment ptp-ebpf only", piece)
 	}
@@ -189,7 +189,7 @@ func calicoPlug(_ context.Context, f *wire.Fabric, pod *wire.Pod, _ wire.Params)
 	index := link.Attrs().Index
 	maps := c.nodes[node]
 	constants := map[string]any{"workload": true, "counters_index": c.pods}
-	programs, err := loadEBPF(calicoObject, calicoBoth, constants, maps.shared())
+	programs, err := loadEBPF(calicoObject, calicoBoth, constants, maps.shareMaps())
 	if err != nil {
 		return addr, err
 	}
@@ -261,7 +261,7 @@ var CalicoDevice = wire.Transport{
 			if len(link.Attrs().HardwareAddr) == 0 {
 				object = calicoL3Object
 			}
-			programs, err := loadEBPF(object, calicoBoth, map[string]any{"workload": false}, c.nodes[n].shared())
+			programs, err := loadEBPF(object, calicoBoth, map[string]any{"workload": false}, c.nodes[n].shareMaps())
 			if err != nil {
 				return err
 			}
@@ -282,7 +282,7 @@ var CalicoService = wire.Service{
 			return nil, err
 		}
 		programs := map[string]ebpf.AttachType{"connect_balancer": ebpf.AttachCGroupInet4Connect}
-		c.socket, err = atSockets(f, calicoObject, programs, c.nodes[f.Nodes[0]].shared())
+		c.socket, err = atSockets(f, calicoObject, programs, c.nodes[f.Nodes[0]].shareMaps())
 		return c, err
 	},
 }

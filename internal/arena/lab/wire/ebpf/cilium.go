@@ -92,7 +92,7 @@ var ciliumParams = []string{"host-routing", "kube-proxy-replacement", "masquerad
 
 // ciliumOf returns what the pieces of Cilium share.
 func ciliumOf(f *wire.Fabric, piece string) (*cilium, error) {
-	c, ok := wire.Shared[*cilium](f)
+	c, ok := wire.FindShared[*cilium](f)
 	if !ok {
 		return nil, fmt.Errorf("%s: works with the attachments veth-ebpf and netkit-ebpf only", piece)
 	}
@@ -253,7 +253,7 @@ func ciliumPlug(f *wire.Fabric, pod *wire.Pod, device podDevice) (addr netip.Add
 	constants := map[string]any{
 		"endpoint_id": id, "endpoint_identity": identity, "endpoint_addr": addr.As4(), "endpoint_node_mac": mac8,
 	}
-	programs, err := loadEBPF(ciliumObject, []string{"from_container", "to_container", "from_stack"}, c.with(node.constants, constants), node.shared())
+	programs, err := loadEBPF(ciliumObject, []string{"from_container", "to_container", "from_stack"}, c.with(node.constants, constants), node.shareMaps())
 	if err != nil {
 		return addr, err
 	}
@@ -313,9 +313,9 @@ func mac6(m net.HardwareAddr) (a [6]byte) {
 	return a
 }
 
-// shared returns the node's maps, for programs that are loaded later, without those that each
+// shareMaps returns the node's maps, for programs that are loaded later, without those that each
 // endpoint has for itself.
-func (n *ciliumNode) shared() map[string]*ebpf.Map {
+func (n *ciliumNode) shareMaps() map[string]*ebpf.Map {
 	shared := map[string]*ebpf.Map{}
 	for name, m := range n.Maps {
 		if name != "policy" && name[0] != '.' {

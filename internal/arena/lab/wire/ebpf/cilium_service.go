@@ -44,7 +44,7 @@ var CiliumService = wire.Service{
 			c.socket, err = atSockets(f, sockObject, map[string]ebpf.AttachType{
 				"connect4": ebpf.AttachCGroupInet4Connect, "getpeername4": ebpf.AttachCgroupInet4GetPeername,
 				"sendmsg4": ebpf.AttachCGroupUDP4Sendmsg, "recvmsg4": ebpf.AttachCGroupUDP4Recvmsg,
-			}, first.shared())
+			}, first.shareMaps())
 			if err != nil {
 				return nil, err
 			}

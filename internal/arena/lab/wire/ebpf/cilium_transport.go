@@ -96,7 +96,7 @@ var CiliumWireGuard = wire.Transport{
 			constants := c.with(node.constants, map[string]any{
 				"wireguard": uint32(link.Attrs().Index), "tunnel_port": bigPort(uint16(p.Int("tunnel-port", 8472))),
 			})
-			programs, err := loadEBPF(ciliumObject, []string{"from_netdev", "to_netdev"}, constants, node.shared())
+			programs, err := loadEBPF(ciliumObject, []string{"from_netdev", "to_netdev"}, constants, node.shareMaps())
 			if err != nil {
 				return err
 			}

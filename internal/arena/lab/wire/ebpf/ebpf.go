@@ -92,13 +92,13 @@ func loadEBPF(object []byte, programs []string, constants map[string]any, shared
 	}
 	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replace, Cache: btf.NewCache()})
 	if err != nil {
-		return nil, refused(err, programs)
+		return nil, toRefusedError(err, programs)
 	}
 	return c, nil
 }
 
-// refused returns a *RefusedError if the verifier refused a program, else err.
-func refused(err error, programs []string) error {
+// toRefusedError returns a *RefusedError if the verifier refused a program, else err.
+func toRefusedError(err error, programs []string) error {
 	var verifier *ebpf.VerifierError
 	if !errors.As(err, &verifier) {
 		return fmt.Errorf("eBPF: %w", err)

@@ -123,7 +123,7 @@ func TestCalicoNodes(t *testing.T) {
 	if err := CalicoVeth.Setup(t.Context(), f, nil); err != nil {
 		t.Fatal(err)
 	}
-	c, _ := wire.Shared[*calicoEBPF](f)
+	c, _ := wire.FindShared[*calicoEBPF](f)
 	first, second := c.nodes[f.Nodes[0]], c.nodes[f.Nodes[1]]
 	if a, b := mapID(t, first.Maps["socket_flows"]), mapID(t, second.Maps["socket_flows"]); a != b {
 		t.Errorf("socket_flows are maps %d and %d", a, b)

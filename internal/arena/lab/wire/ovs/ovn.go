@@ -68,7 +68,7 @@ var OVN = wire.Attach{
 
 // ovnOf returns the network's OVN.
 func ovnOf(f *wire.Fabric) (*ovnNet, error) {
-	o, ok := wire.Shared[*ovnNet](f)
+	o, ok := wire.FindShared[*ovnNet](f)
 	if !ok {
 		return nil, fmt.Errorf("ovn: no OVN in this network; it comes with lab.attach ovn")
 	}

@@ -53,7 +53,7 @@ type ovSwitch struct {
 
 // switches returns the nodes' Open vSwitches. The first call starts them.
 func switches(ctx context.Context, f *wire.Fabric, datapath string) (map[*wire.Node]*ovSwitch, error) {
-	if all, ok := wire.Shared[map[*wire.Node]*ovSwitch](f); ok {
+	if all, ok := wire.FindShared[map[*wire.Node]*ovSwitch](f); ok {
 		return all, nil
 	}
 	all := map[*wire.Node]*ovSwitch{}

@@ -52,7 +52,7 @@ func onWire(box *linux.NetNS, device string) error {
 		if err := e.Change(device, off); err != nil {
 			return err
 		}
-		return leftOn(e, device)
+		return checkOff(e, device)
 	})
 	if err != nil {
 		return fmt.Errorf("offloads of %s in %s: %w; run with --offload host", device, box.Name, err)
@@ -60,8 +60,8 @@ func onWire(box *linux.NetNS, device string) error {
 	return nil
 }
 
-// leftOn returns an error if the driver left a feature on, which it names.
-func leftOn(e *ethtool.Ethtool, device string) error {
+// checkOff returns an error if the driver left a feature on, which it names.
+func checkOff(e *ethtool.Ethtool, device string) error {
 	features, err := e.Features(device)
 	if err != nil {
 		return err
