@@ -95,7 +95,7 @@ func TestKubeCheckPolicyHalf(t *testing.T) {
 // A policy engine that ends in the middle of the check ends the check, which names its program
 // and node.
 func TestKubeCheckPolicyEngineEnds(t *testing.T) {
-	bed := kubetest.GivenBed(t)
+	bed := kubetest.GetBed(t)
 	leavesNothing(t)
 	set, known := map[string]string{"Kube-router": "kube-router", "Cilium": "cilium", "Calico": "calico-node", "Canal": "canal"}[clusterProduct(t)]
 	if !known {
