@@ -239,12 +239,12 @@ func (e *Evidence) figureResults() []Result {
 			}
 			if pooled, ok := e.Percentiles[p][contender]; ok {
 				r.N, r.Count = max(r.N, pooled.rounds), pooled.count
-				r.RoundsBeyond = pooled.roundsBeyond()
+				r.RoundsBeyond = stat.RoundsBeyond(slices.Collect(maps.Values(pooled.byRound)), pooled.level)
 			}
 			if contender != e.Run.Baseline {
 				r.VsBaseline = e.Compare(p, contender)
 			}
-			r.MDD, r.RoundsFor5 = e.resolution(p, contender)
+			r.MDD, r.RoundsFor5 = detectable(e.noise(p, contender))
 			r.Closest, r.Errors = closest[contender], budget{e, p, contender, r.Median}.parts()
 			results = append(results, r)
 		}

@@ -110,11 +110,6 @@ func (p *percentile) ratioTo(base percentile, confidence, inflation float64) *Co
 	return c
 }
 
-// roundsBeyond returns from how many rounds the requests beyond the percentile come.
-func (p *percentile) roundsBeyond() float64 {
-	return stat.RoundsBeyond(slices.Collect(maps.Values(p.byRound)), p.level)
-}
-
 // addPercentiles adds the percentiles that reports name, if all rounds together have
 // enough values beyond them, and a place in Figures for each.
 func (e *Evidence) addPercentiles() {

@@ -16,17 +16,13 @@ func (e *Facts) Unpaired() bool { return e.Run.Plan.Unpaired }
 // baseline out of the step, because hosts without Services do not have its path, that is
 // the step with the same load from pod to pod.
 func (e *Evidence) BaseOf(at FigureKey) FigureKey {
-	if e.mayOmitBaseline(at.Step) && len(e.Figures[at][e.Run.Baseline]) == 0 {
+	mayOmit := e.Unpaired() || !e.Run.Plan.Takes(e.Run.Baseline, at.Step)
+	if mayOmit && len(e.Figures[at][e.Run.Baseline]) == 0 {
 		if direct := e.Direct(at.Step); direct != "" && direct != at.Step {
 			return FigureKey{at.ComparableSet, direct, at.Metric}
 		}
 	}
 	return at
-}
-
-// mayOmitBaseline says whether the plan may leave out the baseline at the step.
-func (e *Facts) mayOmitBaseline(step string) bool {
-	return e.Unpaired() || !e.Run.Plan.Takes(e.Run.Baseline, step)
 }
 
 // Compare returns the ratio to the baseline with its interval and p value. If no single

@@ -12,13 +12,6 @@ import (
 // wantedChange is the relative difference for which reports say how many rounds show it.
 const wantedChange = 0.05
 
-// resolution returns the smallest relative difference that the rounds of a figure would
-// show, and how many rounds would show 5 %; see noise.
-func (e *Evidence) resolution(at FigureKey, contender string) (mdd *float64, rounds int) {
-	sd, n, needs := e.noise(at, contender)
-	return detectable(sd, n, needs)
-}
-
 // detectable returns the smallest relative difference that n rounds with noise of that
 // standard deviation would show (nil: none), and how many rounds would show 5 %.
 func detectable(sd float64, n int, needs func(n int) float64) (mdd *float64, rounds int) {

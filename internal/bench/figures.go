@@ -46,8 +46,8 @@ func cpuFigures(s *result.Sample, client, server side, deduct deductions) error 
 		}
 		s.Metrics[name] = sd.busyTime(modes)
 		total += s.Metrics[name]
-		published += notIdle(modes) / 2 // the study's means are over two nodes
-		userAndSystem += userSystem(modes) / 2
+		published += (addWorking(modes) + modes["iowait"] + modes["steal"]) / 2 // every mode but idle; the study's means are over two nodes
+		userAndSystem += (modes["user"] + modes["system"]) / 2                  // what the study's summary files hold
 	}
 	if gbit := deduct.gbit(s); gbit > 0 {
 		s.Metrics[result.CPUPerGbitPublished] = published / gbit
@@ -127,12 +127,6 @@ func (sd side) busyTime(modes map[string]float64) float64 {
 func addWorking(m map[string]float64) float64 {
 	return m["user"] + m["nice"] + m["system"] + m["irq"] + m["softirq"]
 }
-
-// notIdle adds up every mode but idle, as the 2024 study does.
-func notIdle(m map[string]float64) float64 { return addWorking(m) + m["iowait"] + m["steal"] }
-
-// userSystem adds up the two modes that the 2024 study's summary files hold.
-func userSystem(m map[string]float64) float64 { return m["user"] + m["system"] }
 
 // count returns how many CPUs count for the side.
 func (sd side) count() int {

@@ -89,7 +89,7 @@ func (r *Runner) Run(ctx context.Context, plan *result.Plan, sealed map[result.K
 		}
 		now := rest[0]
 		if !search {
-			now = r.withoutSearches(now)
+			now = dropDone(now, func(_ Visit, s result.Step) bool { return r.searches(s) })
 			clock.total -= stepsIn(rest[0]) - stepsIn(now)
 		}
 		err := r.round(ctx, plan, now, clock, func() bool {
@@ -227,11 +227,6 @@ func (r *Runner) takeStep(ctx context.Context, plan *result.Plan, step result.St
 func (r *Runner) searches(step result.Step) bool {
 	w, err := r.workload(step.Workload)
 	return err == nil && w.Info().Search > 0
-}
-
-// withoutSearches leaves out the steps that search, and visits without other steps.
-func (r *Runner) withoutSearches(visits []Visit) []Visit {
-	return dropDone(visits, func(_ Visit, s result.Step) bool { return r.searches(s) })
 }
 
 // noteLeft keeps the reason why a contender did not go down, for the end of the run.

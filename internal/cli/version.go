@@ -53,17 +53,10 @@ func newVersionCmd() *cobra.Command {
 					"name": t.Name, "version": t.Version, "commit": t.Commit, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
 				})
 			}
-			fmt.Fprintf(c.OutOrStdout(), "cnibench %s (commit %s, %s, %s/%s)\n", t.Version, orUnknown(t.Commit), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(c.OutOrStdout(), "cnibench %s (commit %s, %s, %s/%s)\n", t.Version, cmp.Or(t.Commit, "unknown"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return c
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "unknown"
-	}
-	return s
 }

@@ -217,11 +217,6 @@ func (t *iperf3Test) silent() int {
 	return n
 }
 
-// ownCPUs is what iperf3 itself used at the busier side, CPUs.
-func (t *iperf3Test) ownCPUs() float64 {
-	return math.Max(t.End.CPU.Host, t.End.CPU.Remote) / 100
-}
-
 // apply puts the report into the sample and says what in it can't be right.
 func (t *iperf3Test) apply(s *sample, file string, streams int, udp bool) {
 	s.cookie, s.release, s.mss = t.Start.Cookie, t.kernel(), t.Start.MSS
@@ -256,7 +251,7 @@ func (t *iperf3Test) apply(s *sample, file string, streams int, udp bool) {
 	if n := t.silent(); n > 0 {
 		s.note("silent_seconds", "nothing was sent in %d of %d intervals", n, len(t.Intervals))
 	}
-	if own, n := t.ownCPUs(), max(streams, 1); own >= 0.95*float64(n) && own < 1e4 {
+	if own, n := max(t.End.CPU.Host, t.End.CPU.Remote)/100, max(streams, 1); own >= 0.95*float64(n) && own < 1e4 {
 		s.note("iperf3_cpu_limit", "iperf3 itself used %.2f CPUs at its busier side, streams being %d: the tool may have been the limit", own, n)
 	}
 }

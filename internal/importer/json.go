@@ -113,9 +113,6 @@ func unmarshal(data []byte, above int, into any) error {
 	return &lineError{above + lineAt(data, offset), err}
 }
 
-// withoutReturns replaces carriage returns, which JSON forbids in strings, by spaces.
-func withoutReturns(data []byte) []byte { return bytes.ReplaceAll(data, []byte("\r"), []byte(" ")) }
-
 // findDuplicate returns a key that stands more than once in the JSON object, or "".
 func findDuplicate(object json.RawMessage) string {
 	decoder := json.NewDecoder(bytes.NewReader(object))

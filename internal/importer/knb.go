@@ -68,7 +68,7 @@ var knbSteps = []struct {
 // decodeKnb reads one report. Errors are *lineError.
 func decodeKnb(data []byte) (*knbReport, error) {
 	r := &knbReport{}
-	if _, err := decodeJSON(withoutReturns(data), r); err != nil { // knb before 1.5.0 writes carriage returns
+	if _, err := decodeJSON(bytes.ReplaceAll(data, []byte("\r"), []byte(" ")), r); err != nil { // knb before 1.5.0 writes carriage returns
 		return nil, err
 	}
 	if r.Data.Idle == nil && r.Data.Pod == (knbPair{}) && r.Data.Service == (knbPair{}) {

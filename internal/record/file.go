@@ -61,10 +61,6 @@ type file interface {
 
 func compressedName(path string) bool { return filepath.Ext(path) == ".zst" }
 
-func plainName(path string) bool {
-	return slices.Contains([]string{".prom", ".om", ".txt"}, filepath.Ext(path))
-}
-
 // create opens the file before anything is recorded, so that errors show at once. An old
 // recording in the file stays until the new one is written.
 func create(path string, plain bool) (*output, error) {
@@ -78,7 +74,7 @@ func create(path string, plain bool) (*output, error) {
 	} else if err := o.openTarget(); err != nil {
 		return nil, errors.Join(fmt.Errorf("the recording's file: %w", err), o.close())
 	}
-	if !plain && !plainName(path) {
+	if !plain && !slices.Contains([]string{".prom", ".om", ".txt"}, filepath.Ext(path)) {
 		// An hour's text is 100 MB of very similar lines, for which a small window is enough.
 		o.zip, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
 	}

@@ -47,5 +47,5 @@ func (m *transferDrive) certificate() error {
 func (m *transferDrive) trustFile() string { return path.Join(m.client, "ca.pem") }
 
 func (m *transferDrive) secret(e arena.Endpoint, name, text string) error {
-	return writeSecret(m.ctx, e, name, text)
+	return runWriter(m.ctx, e, `umask 077 && cat >"$1"`, name, text) // only the owner can read it
 }

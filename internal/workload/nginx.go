@@ -168,11 +168,6 @@ func writeAt(ctx context.Context, e arena.Endpoint, name, text string) error {
 	return runWriter(ctx, e, `cat >"$1"`, name, text)
 }
 
-// writeSecret writes a file at an endpoint that only its owner can read.
-func writeSecret(ctx context.Context, e arena.Endpoint, name, text string) error {
-	return runWriter(ctx, e, `umask 077 && cat >"$1"`, name, text)
-}
-
 func runWriter(ctx context.Context, e arena.Endpoint, script, name, text string) error {
 	p, err := e.Start(ctx, host.Command{Argv: []string{"sh", "-c", script, "sh", name}, Stdin: strings.NewReader(text), OffMeasuredCPUs: true})
 	if err == nil {

@@ -41,7 +41,7 @@ type Transfer struct {
 
 // Info implements Workload.
 func (d Transfer) Info() Info {
-	return Info{Name: d.name, Summary: d.summary, Params: append(transferParams(d.size), d.params...), Metrics: transferMetrics()}
+	return Info{Name: d.name, Summary: d.summary, Params: append(transferParams(d.size), d.params...), Metrics: []string{result.Goodput, result.TimeToFirstByte, "transfers"}}
 }
 
 // transferDrive is one drive of a Transfer.
@@ -64,8 +64,6 @@ func transferParams(size string) []Param {
 		{"verify", false, "before the window fetch the file once into the client's memory and compare every byte; the number of bytes is always checked"},
 	}
 }
-
-func transferMetrics() []string { return []string{result.Goodput, result.TimeToFirstByte, "transfers"} }
 
 // portText returns the port of an address as programs take it.
 func portText(a netip.AddrPort) string { return strconv.Itoa(int(a.Port())) }

@@ -121,7 +121,7 @@ func run(ctx context.Context, cnibench string, d design) error {
 func build(ctx context.Context, a arena.Arena, all []*contender.Contender, cnibench string, d design, found measured) (err error) {
 	pairs := map[string]arena.Pair{}
 	for _, name := range names {
-		c := find(all, name)
+		c := all[slices.IndexFunc(all, func(c *contender.Contender) bool { return c.ID == name })]
 		n, upErr := a.Up(ctx, c, a.Variant(c))
 		if upErr != nil {
 			return upErr
@@ -253,10 +253,6 @@ func allCPUs() []int {
 		all = append(all, cpu)
 	}
 	return all
-}
-
-func find(all []*contender.Contender, id string) *contender.Contender {
-	return all[slices.IndexFunc(all, func(c *contender.Contender) bool { return c.ID == id })]
 }
 
 // components are standard deviations of logarithms.

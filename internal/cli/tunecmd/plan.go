@@ -135,7 +135,7 @@ func newPlan(facts *tune.Facts, items []tune.Item, byHand []string) plan {
 			Reason: item.Reason, Remedy: item.Remedy,
 		}
 		for _, c := range item.Changes {
-			v.Changes = append(v.Changes, newChangeValue(c))
+			v.Changes = append(v.Changes, changeValue{string(c.Kind), c.Name, c.String(), c.From, c.To})
 		}
 		v.Advice = append(v.Advice, item.Advice...)
 		settings = append(settings, v)
@@ -154,10 +154,6 @@ func (p plan) items() (list []tune.Item) {
 		list = append(list, item)
 	}
 	return list
-}
-
-func newChangeValue(c tune.Change) changeValue {
-	return changeValue{string(c.Kind), c.Name, c.String(), c.From, c.To}
 }
 
 // plan plans the request on the machine.

@@ -36,8 +36,6 @@ func newBatch(size int) *batch {
 	return b
 }
 
-func newReceiveBatch() *batch { return newBatch(maxPacket) }
-
 // receive receives the packets that have arrived, at most a batch, without waiting.
 func (b *batch) receive(fd int) (n int, errno unix.Errno) {
 	got, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&b.messages)), batchSize, unix.MSG_DONTWAIT, 0, 0)

@@ -165,7 +165,7 @@ func (s *Sink) receivePackets() error {
 	if err != nil {
 		return fmt.Errorf("stream: %w", err)
 	}
-	batch := newReceiveBatch()
+	batch := newBatch(maxPacket)
 	var last token
 	var session *session
 	var failed error

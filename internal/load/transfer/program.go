@@ -29,10 +29,7 @@ func run(ctx context.Context, argv []string) (stdout, stderr []byte, took time.D
 	var exit *host.ExitError
 	if errors.As(err, &exit) {
 		// The error leaves the arguments out: the caller knows them.
-		err = fmt.Errorf("%s: exit status %d: %s", argv[0], exit.Code, joinLines(errs.Bytes()))
+		err = fmt.Errorf("%s: exit status %d: %s", argv[0], exit.Code, strings.Join(strings.Fields(errs.String()), " "))
 	}
 	return out.Bytes(), errs.Bytes(), took, err
 }
-
-// joinLines returns a program's standard error as one line.
-func joinLines(stderr []byte) string { return strings.Join(strings.Fields(string(stderr)), " ") }

@@ -451,7 +451,9 @@ func writePKI(dir string, nodes []Node, hostAPI string) error {
 			return err
 		}
 	}
-	server, err := ca.Server(serverAddrs(), "kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
+	// Inside, from this machine, and from pods.
+	addrs := []netip.Addr{controlAddr, netip.AddrFrom4([4]byte{127, 0, 0, 1}), kubernetesIP}
+	server, err := ca.Server(addrs, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
 	if err != nil {
 		return err
 	}

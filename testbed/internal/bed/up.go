@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -279,12 +278,6 @@ func writeShare(dir, pause string) (self string, err error) {
 	program.AddProgram("/pause", pause)
 	err = image.Write(tarball, pauseImage, image.Image{Config: v1.Config{Entrypoint: []string{"/pause"}}, Layers: []*image.Tree{program}})
 	return self, errors.Join(err, tarball.Close())
-}
-
-// serverAddrs are the addresses at which the API server is reached: inside,
-// from this machine, from pods.
-func serverAddrs() []netip.Addr {
-	return []netip.Addr{controlAddr, netip.AddrFrom4([4]byte{127, 0, 0, 1}), kubernetesIP}
 }
 
 // checkMachine says what is missing here, all at once.

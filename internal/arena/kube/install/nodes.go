@@ -208,7 +208,7 @@ func (j *job) checkNodes(before *findings) error {
 	for _, name := range slices.Sorted(maps.Keys(before.Nodes)) {
 		ans := before.Nodes[name]
 		for _, file := range ans.State["file"] {
-			if path.Dir(file) == "/etc/cni/net.d" && !strings.Contains(file, "loopback") && isConf(file) {
+			if path.Dir(file) == "/etc/cni/net.d" && !strings.Contains(file, "loopback") && slices.Contains([]string{".conf", ".conflist", ".json"}, path.Ext(file)) {
 				return newUnsupported("measure it without --install, or remove it and that file on every node",
 					"node %s has a pod network already: %s", name, file)
 			}
@@ -229,10 +229,6 @@ func (j *job) checkNodes(before *findings) error {
 		}
 	}
 	return nil
-}
-
-func isConf(file string) bool {
-	return slices.Contains([]string{".conf", ".conflist", ".json"}, path.Ext(file))
 }
 
 // cleanNodes removes on every node the leftovers that the recipe names. If the pods'
