@@ -164,7 +164,7 @@ var trafficMetrics = []Metric{
 	{Name: Goodput, Unit: "bit/s", Better: Higher, Help: "application bits received per second",
 		Roles: Ranked | Expected | Headline | Steady | Tuned | RatioMissed, Column: 1, Aspect: Traffic},
 	{Name: LoadGoodput, Label: "Goodput beside requests", Unit: "bit/s", Better: Higher, Help: "application bits received per second by the bulk connections that send beside requests",
-		Roles: Ranked | MayBeZero, Column: 1},
+		Roles: Ranked | MayBeZero, Column: 4}, // behind the round trips that it is beside
 	{Name: Rate, Unit: "1/s", Better: Higher, Help: "requests or messages completed per second",
 		Roles: Ranked | Expected | Tuned | RatioMissed, Column: 16, Aspect: Traffic, StandIn: 1},
 	{Name: Retransmits, Unit: "count", Better: Lower, Help: "TCP segments sent again during the window: a faster contender has more chances to; see retransmits_per_gib",
