@@ -48,7 +48,7 @@ func nextOfFault(e *evidence, f result.Fault) string {
 	return "cnibench import # again: this copy of the source is damaged"
 }
 
-// findingKey is the key by which findings about samples are sampleGroup.
+// findingKey is what the samples of one finding have in common.
 type findingKey struct {
 	analysis.ComparableSet
 	Contender, Step, Code string
@@ -59,14 +59,14 @@ func keyOf(s *result.Sample, code string) findingKey {
 	return findingKey{analysis.SetOf(s), s.Contender, s.Step, code}
 }
 
-// sampleGroup is the samples of a findingKey.
+// sampleGroup is what the samples of a findingKey say.
 type sampleGroup struct {
 	findingKey
 	texts map[int]string // by round
 }
 
-// groupSamples collects the reasons that reasonsOf returns for each sample, by the findingKey that
-// where returns. It is ordered by step and contender.
+// groupSamples collects the texts of the reasons that reasonsOf returns for each sample, in
+// groups by the findingKey that where returns. The groups are ordered by step and contender.
 func groupSamples(e *evidence, reasonsOf func(s *result.Sample) []result.Reason, where func(s *result.Sample, code string) findingKey) []sampleGroup {
 	index := map[findingKey]int{}
 	var list []sampleGroup
@@ -74,17 +74,17 @@ func groupSamples(e *evidence, reasonsOf func(s *result.Sample) []result.Reason,
 		s := &e.Samples[i]
 		for _, reason := range reasonsOf(s) {
 			at := where(s, reason.Code)
-			i, known := index[at]
+			group, known := index[at]
 			if !known {
-				i = len(list)
-				index[at] = i
+				group = len(list)
+				index[at] = group
 				list = append(list, sampleGroup{at, map[int]string{}})
 			}
-			texts := list[i].texts
+			texts := list[group].texts
 			switch text, has := texts[s.Round]; {
 			case !has:
 				texts[s.Round] = reason.Text
-			case !strings.Contains(text, reason.Text) && !strings.Contains(reason.Text, text):
+			case !strings.Contains(text, reason.Text) && !strings.Contains(reason.Text, text): // else it says nothing new
 				texts[s.Round] = text + ", " + reason.Text
 			}
 		}
@@ -93,14 +93,14 @@ func groupSamples(e *evidence, reasonsOf func(s *result.Sample) []result.Reason,
 	return list
 }
 
-// compareKeys compares by step, contender, group and code.
+// compareKeys compares by step, contender, comparable set and code.
 func (e *evidence) compareKeys(a, b findingKey) int {
 	return cmp.Or(e.CompareSteps(a.Step, b.Step), e.CompareContenders(a.Contender, b.Contender),
 		cmp.Compare(a.Kernel, b.Kernel), cmp.Compare(a.Underlay, b.Underlay), cmp.Compare(a.Code, b.Code))
 }
 
-// toFinding makes a finding of the texts, and says in how many rounds they occurred. If the
-// rounds' texts differ, it has that of the first.
+// toFinding makes a finding of the texts: head, in how many rounds, and the text. If the
+// rounds' texts differ, it is that of the first round.
 func (g sampleGroup) toFinding(e *evidence, head string) analysis.Finding {
 	f := analysis.Finding{Contender: g.Contender, Step: g.Step}
 	rounds := analysis.SortedKeys(g.texts)
@@ -134,6 +134,7 @@ func contenderFailed(e *evidence) []analysis.Finding {
 	return list
 }
 
+// only returns the reasons whose codes are wanted.
 func only(reasons []result.Reason, want func(code string) bool) []result.Reason {
 	var list []result.Reason
 	for _, r := range reasons {
@@ -152,6 +153,9 @@ func orUnknown(reasons []result.Reason) []result.Reason {
 	return reasons
 }
 
+// invalidSamples makes a finding of each reason for which samples are left out, but of failed
+// set-ups, which contenderFailed finds. Its kind is the one that the reason's code stands for,
+// or resultMissing if there is none.
 func invalidSamples(e *evidence) []analysis.Finding {
 	var list []analysis.Finding
 	for _, g := range groupSamples(e, func(s *result.Sample) []result.Reason {
@@ -172,6 +176,7 @@ func invalidSamples(e *evidence) []analysis.Finding {
 	return list
 }
 
+// noValidSample finds contenders that have samples of a step and no valid one among them.
 func noValidSample(e *evidence) []analysis.Finding {
 	taken, valid, notUp := map[findingKey]int{}, map[findingKey]int{}, map[findingKey]int{}
 	var order []findingKey
@@ -197,7 +202,7 @@ func noValidSample(e *evidence) []analysis.Finding {
 		list = append(list, analysis.Finding{Text: fmt.Sprintf("none of the run's %d samples is valid: there are no figures", len(e.Samples))})
 	}
 	for _, at := range order {
-		if valid[at] == 0 && notUp[at] < taken[at] { // if no sample was up, contender_failed says so
+		if valid[at] == 0 && notUp[at] < taken[at] { // if it never came up, contender_failed says so
 			list = append(list, analysis.Finding{Contender: at.Contender, Step: at.Step, Excluded: true, Consequence: true,
 				Text: fmt.Sprintf("%sno valid sample of %d", e.GroupPrefix(at.ComparableSet), taken[at])})
 		}
@@ -217,7 +222,7 @@ func neverTaken(e *evidence, entry result.Entry) []string {
 }
 
 // notMeasured finds steps that a contender of an unpaired run did not take. The plan of such
-// a run is made from its samples, and contains every step for every contender.
+// a run is made from its samples, and has every step for every contender, measured or not.
 func notMeasured(e *evidence) []analysis.Finding {
 	if !e.Unpaired() {
 		return nil
@@ -237,8 +242,8 @@ func notMeasured(e *evidence) []analysis.Finding {
 	return list
 }
 
-// ratioSteps says to which steps of the baseline the ratios are at the steps that the
-// baseline lacks.
+// ratioSteps says what ratios there are at steps that the baseline did not take: those to
+// the baseline's step with the same load from pod to pod.
 func ratioSteps(e *evidence, steps []string) string {
 	var pairs []string
 	for _, step := range steps {
@@ -252,6 +257,7 @@ func ratioSteps(e *evidence, steps []string) string {
 	return ": ratios there are to its figures of the same load from pod to pod (" + analysis.AndList(pairs) + ")"
 }
 
+// incompleteRun counts the planned samples that were never taken.
 func incompleteRun(e *evidence) []analysis.Finding {
 	sealed := map[result.Key]bool{}
 	for i := range e.Samples {
@@ -260,7 +266,7 @@ func incompleteRun(e *evidence) []analysis.Finding {
 	plan := &e.Run.Plan
 	planned := plan.Rounds * (len(plan.Contenders)*len(plan.Steps) - gaps(plan))
 	lacking := planned
-	for key := range sealed {
+	for key := range sealed { // those outside of the plan do not count
 		if key.Round >= 1 && key.Round <= plan.Rounds &&
 			slices.Contains(plan.Contenders, result.Entry{ID: key.Contender, Underlay: key.Underlay}) &&
 			slices.ContainsFunc(plan.Steps, func(s result.Step) bool { return s.ID == key.Step }) &&
@@ -277,11 +283,11 @@ func incompleteRun(e *evidence) []analysis.Finding {
 	if lacking <= 0 {
 		return nil
 	}
-	f := analysis.Finding{Text: fmt.Sprintf("%d of %d planned samples are missing: %s", lacking, planned, firstMissing(e, sealed, lacking))}
-	return []analysis.Finding{f}
+	return []analysis.Finding{{Text: fmt.Sprintf("%d of %d planned samples are missing: %s", lacking, planned, firstMissing(e, sealed, lacking))}}
 }
 
-// gaps returns how many steps of entries the plan leaves out.
+// gaps returns how many samples of each round the plan leaves out: for a gap, one for every
+// underlay of its contender.
 func gaps(plan *result.Plan) int {
 	n := 0
 	for _, gap := range plan.Gaps {
@@ -297,23 +303,24 @@ func gaps(plan *result.Plan) int {
 	return n
 }
 
-// firstMissing names the first planned samples that are not sealed. It stops after
-// maxListed, because a plan can be very large.
+// firstMissing names the first planned samples that are not sealed, of lacking ones in all. It
+// stops after maxListed, because a plan can be very large.
 func firstMissing(e *evidence, sealed map[result.Key]bool, lacking int) string {
 	var names []string
 	plan := &e.Run.Plan
-	var taken []result.Key // in each round
+	var planned []result.Key // of every round
 	for _, entry := range plan.Contenders {
 		for _, step := range plan.Steps {
 			key := result.Key{Contender: entry.ID, Underlay: entry.Underlay, Step: step.ID}
 			if plan.Takes(entry.ID, step.ID) && (!e.Unpaired() || e.Measured[key]) {
-				taken = append(taken, key)
+				planned = append(planned, key)
 			}
 		}
 	}
 	for round := 1; round <= plan.Rounds; round++ {
-		for _, key := range taken {
-			if key.Round = round; sealed[key] {
+		for _, key := range planned {
+			key.Round = round
+			if sealed[key] {
 				continue
 			}
 			if len(names) == maxListed {
@@ -325,12 +332,13 @@ func firstMissing(e *evidence, sealed map[result.Key]bool, lacking int) string {
 	return strings.Join(names, ", ")
 }
 
-// notes makes a finding of each note, and says how many samples have the note.
+// notes makes a finding of each code of notes, with the text of its first note and the number
+// of samples that have one.
 func notes(e *evidence) []analysis.Finding {
 	type note struct {
-		reason  result.Reason
+		reason  result.Reason // the first
 		samples int
-		texts   int
+		texts   int // how many different ones
 		steps   []string
 	}
 	var order []string
@@ -371,6 +379,7 @@ func notes(e *evidence) []analysis.Finding {
 	return list
 }
 
+// unknownMetric finds metrics that the catalogue of metrics lacks.
 func unknownMetric(e *evidence) []analysis.Finding {
 	if len(e.Unknown) == 0 {
 		return nil
