@@ -16,7 +16,7 @@ import (
 // zero value takes everything from the run.
 type Options struct {
 	Confidence float64      // of intervals; 0 is 0.95
-	Alpha      float64      // the chance of any false tier of a metric; 0 is 0.05
+	Alpha      float64      // the chance that letters tell any two contenders of a figure apart wrongly; 0 is 0.05
 	LineRate   unit.BitRate // of the underlay; 0 takes the setting "line-rate" of the plan
 	MTU        int          // of the underlay, bytes; 0 takes the setting "mtu", else 1500
 
@@ -27,12 +27,12 @@ type Options struct {
 
 // Complete fills in missing options: from the plan, then from the defaults.
 func (o Options) Complete(p *result.Plan) Options {
-	if p.Until > 0 {
+	if p.Until > 0 { // the run may end by its own intervals, which are too narrow then
 		o.Confidence = cmp.Or(o.Confidence, stat.StoppedConfidence)
 	}
 	o.Confidence = cmp.Or(o.Confidence, 0.95)
-	settings := p.Settings
 	o.Alpha = cmp.Or(o.Alpha, 0.05)
+	settings := p.Settings
 	if rate, err := unit.ParseBitRate(settings["line-rate"]); err == nil {
 		o.LineRate = cmp.Or(o.LineRate, rate)
 	}
@@ -76,25 +76,25 @@ func (s Series) Values() []float64 {
 type Evidence struct {
 	Facts
 	Faults  []result.Fault
-	Samples []result.Sample  // all, as sealed
-	Valid   []*result.Sample // the valid ones
-	Figures map[FigureKey]map[string]Series
-	Pools   []pool
+	Samples []result.Sample                 // all, as sealed
+	Valid   []*result.Sample                // the valid ones
+	Figures map[FigureKey]map[string]Series // by contender
+	Pools   []pool                          // the requests of all rounds together; Percentiles are theirs
 	// Percentiles of the pools, by contender; every key is in Figures, too.
 	Percentiles map[FigureKey]map[string]percentile
 
-	Paths           map[string]string // by step
+	Paths           map[string]string // by step: pod, host, …
 	Results         []Result
 	Unknown         []string                      // metrics that the catalogue lacks
 	Sets            []ComparableSet               // in which samples were taken, by name
 	Keys            []FigureKey                   // of Figures, ordered
 	Autocorrelation map[ComparableSet]stat.Serial // whether contenders' own noise lasts from round to round; no entry: it is independent in each round
-	RankTests       stat.RankTest
+	RankTests       stat.RankTest                 // remembers distributions, as Splits does
 	Splits          stat.SplitTest
 	byKey           map[result.Key]*result.Sample // valid samples
 
-	Measured map[result.Key]bool // keys of all samples, valid or not; Round is 0
-	taken    map[takenStep]map[int]bool
+	Measured map[result.Key]bool        // keys of all samples, valid or not; Round is 0
+	taken    map[takenStep]map[int]bool // rounds with a sample, valid or not
 }
 
 // Collect arranges a recorded run for analysis.
@@ -129,6 +129,7 @@ func Collect(rec *result.Record, opt Options) *Evidence {
 		}
 		e.addRetransmits(s)
 	}
+	// From here on each call reads what those above it have made.
 	e.levelCycles()
 	e.addMemoryOverhead()
 	e.Pools = pools(e.Valid)
@@ -162,24 +163,24 @@ func SetOf(s *result.Sample) ComparableSet { return ComparableSet{s.Kernel, s.Un
 // add adds a value. If a round has several values, the first counts.
 func (e *Evidence) add(s *result.Sample, metric string, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) || metric == result.Goodput && v <= 0 {
-		return // the verdict makes such samples invalid; an imported file may hold them
+		return // cnibench's own samples with such a value are invalid, but those of an imported file may be valid
 	}
-	p := FigureKey{SetOf(s), s.Step, metric}
-	if e.Figures[p] == nil {
-		e.Figures[p] = map[string]Series{}
+	at := FigureKey{SetOf(s), s.Step, metric}
+	if e.Figures[at] == nil {
+		e.Figures[at] = map[string]Series{}
 	}
-	if e.Figures[p][s.Contender] == nil {
-		e.Figures[p][s.Contender] = Series{}
+	if e.Figures[at][s.Contender] == nil {
+		e.Figures[at][s.Contender] = Series{}
 	}
-	if _, exists := e.Figures[p][s.Contender][s.Round]; !exists {
-		e.Figures[p][s.Contender][s.Round] = v
+	if _, exists := e.Figures[at][s.Contender][s.Round]; !exists {
+		e.Figures[at][s.Contender][s.Round] = v
 	}
 }
 
 // CountRounds is the number of rounds in which a contender took the step, whether its
 // sample is valid or not.
-func (e *Evidence) CountRounds(g ComparableSet, contender, step string) int {
-	return len(e.taken[takenStep{g, contender, step}])
+func (e *Evidence) CountRounds(set ComparableSet, contender, step string) int {
+	return len(e.taken[takenStep{set, contender, step}])
 }
 
 // takenStep is a contender at a step in a comparable set.
@@ -203,11 +204,11 @@ func (e *Evidence) addMemoryOverhead() {
 	}
 }
 
-// addRetransmits derives the retransmits per received GiB: twice the traffic gives twice
-// the occasions to retransmit.
+// addRetransmits derives the retransmits per received GiB, which contenders of different
+// goodput can be compared by: twice the traffic gives twice the occasions to retransmit.
 func (e *Evidence) addRetransmits(s *result.Sample) {
 	segments, counted := s.Metrics[result.Retransmits]
-	seconds := cmp.Or(float64(s.Elapsed), float64(e.Run.Plan.Duration))
+	seconds := cmp.Or(float64(s.Elapsed), float64(e.Run.Plan.Duration)) // an imported sample may not say how long it took
 	if gib := s.Metrics[result.Goodput] / 8 * seconds / (1 << 30); counted && gib > 0 {
 		e.add(s, result.RetransmitsPerGiB, segments/gib)
 	}
@@ -217,32 +218,34 @@ func (e *Evidence) addRetransmits(s *result.Sample) {
 // step, metric and contender.
 func (e *Evidence) figureResults() []Result {
 	results := []Result{}
-	for _, p := range e.Keys {
-		metric, _ := result.LookupMetric(p.Metric)
-		contenders := e.Figures[p]
-		ranked := e.SelectRankable(p, contenders)
-		others := maps.Clone(ranked) // the baseline is compared by intervals alone, so that they and letters never disagree
-		delete(others, e.Run.Baseline)
+	for _, at := range e.Keys {
+		metric, _ := result.LookupMetric(at.Metric)
+		contenders := e.Figures[at]
+		rankable := e.SelectRankable(at, contenders)
+		// The baseline has no letters. It is compared by the intervals of ratios alone, with
+		// which letters could disagree.
+		lettered := maps.Clone(rankable)
+		delete(lettered, e.Run.Baseline)
 		ranks := map[string]Rank{}
-		if len(others) > 1 {
-			ranks = e.Ranks(p, others, metric.Better)
+		if len(lettered) > 1 {
+			ranks = e.Ranks(at, lettered, metric.Better)
 		}
-		closest := e.closest(p, ranked, ranks)
+		closest := e.closest(at, rankable, ranks)
 		for _, contender := range e.OrderContenders(contenders) {
-			s := contenders[contender]
+			series := contenders[contender]
 			r := Result{
-				Contender: contender, Kernel: p.Kernel, Underlay: p.Underlay,
-				Step: p.Step, Path: e.Paths[p.Step],
-				Metric: p.Metric, Unit: metric.Unit, Better: metric.Better,
-				N: len(s), Of: e.CountRounds(p.ComparableSet, contender, p.Step), Median: e.Headline(p, contender), CI: intervalOf(e, p, contender, e.Opt.Confidence),
-				Confidence: e.Opt.Confidence, Values: s.Values(), Ranked: ranked[contender] != nil, Letters: append([]string{}, ranks[contender].Letters...), Tier: ranks[contender].Tier,
+				Contender: contender, Kernel: at.Kernel, Underlay: at.Underlay,
+				Step: at.Step, Path: e.Paths[at.Step],
+				Metric: at.Metric, Unit: metric.Unit, Better: metric.Better,
+				N: len(series), Of: e.CountRounds(at.ComparableSet, contender, at.Step), Median: e.Headline(at, contender), CI: intervalOf(e, at, contender, e.Opt.Confidence),
+				Confidence: e.Opt.Confidence, Values: series.Values(), Ranked: rankable[contender] != nil, Letters: append([]string{}, ranks[contender].Letters...), Tier: ranks[contender].Tier,
 			}
-			if pooled, ok := e.Percentiles[p][contender]; ok {
+			if pooled, ok := e.Percentiles[at][contender]; ok { // the figure is of the requests of all rounds together
 				r.N, r.Count = max(r.N, pooled.rounds), pooled.count
 				r.RoundsBeyond = stat.RoundsBeyond(slices.Collect(maps.Values(pooled.byRound)), pooled.level)
 			}
 			if contender != e.Run.Baseline {
-				r.VsBaseline = e.Compare(p, contender)
+				r.VsBaseline = e.Compare(at, contender)
 			}
 			r.MDD, r.RoundsFor5 = detectable(e.noise(p, contender))
 			r.Closest, r.Errors = closest[contender], budget{e, p, contender, r.Median}.parts()
