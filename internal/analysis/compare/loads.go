@@ -7,9 +7,9 @@ import (
 	"github.com/cnibench/cnibench/internal/result"
 )
 
-// otherRate returns the rates of the step in two runs. differ says that the rates are
-// shares of capacities that the runs found themselves, and differ, so that the figures are
-// those of different loads.
+// otherRate returns the rates of the step in two runs, each nil unless it is a share of a
+// capacity that was found. differ says that both are, and are different rates: then the
+// figures are those of different loads.
 func otherRate(old, now *result.Run, step string) (a, b any, differ bool) {
 	rate := func(r *result.Run) any {
 		i := slices.IndexFunc(r.Plan.Steps, func(s result.Step) bool { return s.ID == step })
@@ -26,8 +26,8 @@ func otherRate(old, now *result.Run, step string) (a, b any, differ bool) {
 	return a, b, a != nil && b != nil && fmt.Sprint(a) != fmt.Sprint(b)
 }
 
-// leaveOut finds the steps that are not compared because the runs loaded them at different
-// rates.
+// leaveOut sets p.excludedSteps and p.whyLeftOut: the steps that are not compared, because some
+// run loaded them at another rate than the first old run.
 func (p *pairing) leaveOut() {
 	p.excludedSteps = map[string]bool{}
 	runs := []*result.Run{p.now.Run}
