@@ -15,12 +15,13 @@ import (
 )
 
 // This file makes the answer at the begin of a report: which contender is best, whether
-// that is sure, and what to do next. It only counts and chooses words; figures and groups
-// come from package analysis.
+// that is sure, and what to do next. It only counts and chooses words; figures and letters
+// come from package analysis. A Group is the contenders of one kernel and underlay, and not
+// those that share a letter.
 
 const (
 	minPairs = 3 // a ratio from fewer pairs is not shown
-	maxNamed = 5 // names in a sentence, the number of the others among them
+	maxNamed = 5 // parts of a list in a sentence; "and 5 more" is one of them
 )
 
 // Answer returns sentences: for each group a verdict on each answer column, then the
@@ -63,7 +64,8 @@ func (v *View) FirstScreen() []string {
 	if !v.Chosen() {
 		return append(answer, advice...)
 	}
-	return slices.Insert(answer, min(len(v.alarms()), len(answer)), advice...)
+	behind := min(len(v.alarms()), len(answer)) // an answer without groups has no alarms
+	return slices.Insert(answer, behind, advice...)
 }
 
 // Title returns the report's verdict in a line: whom the choice names, or else which contender
@@ -76,8 +78,8 @@ func (v *View) Title() string {
 	for i := range v.Groups {
 		for _, c := range v.AnswerColumns(&v.Groups[i]) {
 			if s := (answer{v}).verdict(&v.Groups[i], c); s != "" {
-				s, _, _ = strings.Cut(s, ". ")
-				return strings.Replace(strings.TrimSuffix(s, "."), ": fastest:", ", fastest:", 1)
+				first, _, _ := strings.Cut(s, ". ")
+				return strings.Replace(strings.TrimSuffix(first, "."), ": fastest:", ", fastest:", 1) // two colons are one too many
 			}
 		}
 	}
@@ -90,8 +92,8 @@ func (v *View) Chosen() bool {
 	return rec != nil && len(rec.Ranked) > 0 && rec.Firmness != analysis.Alone && rec.Firmness != analysis.Untested
 }
 
-// alarms returns a sentence for each finding that must not be overlooked, whatever the usual
-// columns are: steps that collapsed, and full connection tracking tables.
+// alarms returns a sentence for each finding that must not be overlooked, although the answer's
+// columns may not show it: steps that collapsed, and full connection tracking tables.
 func (v *View) alarms() []string {
 	var list []string
 	for _, f := range v.TopFindings() {
@@ -102,7 +104,8 @@ func (v *View) alarms() []string {
 	return list
 }
 
-// next returns the next step: that of an alarm, or else what more rounds would show.
+// next returns the next step: that of the gravest error that has one (not in an unpaired run), or
+// else what more rounds would show.
 func (v *View) next() string {
 	for _, f := range v.TopFindings() {
 		if f.Severity == analysis.Error && f.Next != "" && !v.Run.Unpaired {
@@ -161,11 +164,11 @@ func (v answer) verdict(g *Group, c Column) string {
 	if len(best) == 0 {
 		return about + ": " + v.byMedians(g, c, figures)
 	}
-	var names, equal, worse, rest []string
-	var left []*analysis.Result
+	var names, equal, worse, sentences []string // names, equal and worse are of the best
+	var behind []*analysis.Result
 	for _, f := range others {
 		if !slices.Contains(best, f) {
-			left = append(left, f)
+			behind = append(behind, f)
 			continue
 		}
 		names = append(names, f.Contender)
@@ -178,23 +181,23 @@ func (v answer) verdict(g *Group, c Column) string {
 	}
 	switch {
 	case len(names) == 1:
-		rest = append(rest, fmt.Sprintf("%s: %s is best%s", about, names[0]+v.bare(names[0]), v.ratioText(c, best)))
+		sentences = append(sentences, fmt.Sprintf("%s: %s is best%s", about, names[0]+v.bare(names[0]), v.ratioText(c, best)))
 	default:
-		rest = append(rest, fmt.Sprintf("%s: %s are best%s; the rounds cannot tell them apart", about, few(names), v.ratioText(c, best)))
+		sentences = append(sentences, fmt.Sprintf("%s: %s are best%s; the rounds cannot tell them apart", about, few(names), v.ratioText(c, best)))
 	}
 	switch {
 	case len(equal) == len(names):
-		rest = append(rest, "No difference from "+v.Baseline+" was found")
+		sentences = append(sentences, "No difference from "+v.Baseline+" was found")
 	case len(equal) > 0:
-		rest = append(rest, fmt.Sprintf("No difference of %s from %s was found", few(equal), v.Baseline))
+		sentences = append(sentences, fmt.Sprintf("No difference of %s from %s was found", few(equal), v.Baseline))
 	case len(worse) == len(names):
-		rest = append(rest, "Nothing reaches "+v.Baseline)
+		sentences = append(sentences, "Nothing reaches "+v.Baseline)
 	}
-	others = left
-	return strings.Join(append(rest, v.byFamily(c, others, names)...), ". ") + "."
+	return strings.Join(append(sentences, v.byFamily(c, behind, names)...), ". ") + "."
 }
 
-// bare says of a contender that it is no product for clusters; "" of a product.
+// bare returns what follows the name of a contender that is no product for clusters; "" for a
+// product.
 func (v answer) bare(contender string) string {
 	if slices.ContainsFunc(v.Contenders, func(c result.ContenderInfo) bool { return c.ID == contender && c.Product == "kernel" }) {
 		return ", a bare datapath and no product,"
@@ -208,8 +211,9 @@ func (v answer) isHost(f *analysis.Result) bool {
 	return f.Contender == v.Baseline && v.Baseline == "host"
 }
 
-// byMedians describes a column whose rounds are too few for letters, by what runs of one
-// configuration differ by.
+// byMedians describes a column whose rounds are too few for letters: the contenders whose medians
+// are not further from the best than chance explains (Spread.Different), or the best median
+// alone if that is unknown or too much. It wants two or more contenders beside the host network.
 func (v answer) byMedians(g *Group, c Column, figures []*analysis.Result) string {
 	others := slices.DeleteFunc(slices.Clone(figures), v.isHost)
 	taken := v.CountRounds(g, c)
@@ -217,7 +221,7 @@ func (v answer) byMedians(g *Group, c Column, figures []*analysis.Result) string
 	if spread == nil || spread.Different > maxDifferent {
 		return strings.Join(append([]string{fmt.Sprintf("%s can't tell contenders apart; %s has the best median (%s)", unit.Plural(taken, "round"), others[0].Contender, Value(others[0]))}, v.byFamily(c, others, nil)...), ". ") + "."
 	}
-	near := func(list []*analysis.Result) (names []string, of *analysis.Result) {
+	near := func(list []*analysis.Result) (names []string, first *analysis.Result) { // those like the first, by rank
 		for _, f := range list {
 			if math.Abs(math.Log(f.Median/list[0].Median)) <= math.Log1p(spread.Different) {
 				names = append(names, f.Contender)
@@ -236,9 +240,9 @@ func (v answer) byMedians(g *Group, c Column, figures []*analysis.Result) string
 		return kind == "" || kind == "no"
 	})
 	if len(encrypted) > 0 && len(encrypted) < len(others) {
-		names, e := near(encrypted)
-		s += fmt.Sprintf(". %s encrypted: %s (%s%s)", word, few(names), Value(e), v.shareOf(e, c))
-		if cost := 1 - e.Median/first.Median; c.Better == result.Higher && cost > 0 {
+		names, firstEncrypted := near(encrypted)
+		s += fmt.Sprintf(". %s encrypted: %s (%s%s)", word, few(names), Value(firstEncrypted), v.shareOf(firstEncrypted, c))
+		if cost := 1 - firstEncrypted.Median/first.Median; c.Better == result.Higher && cost > 0 {
 			s += fmt.Sprintf("; encryption costs %.0f %%", 100*cost)
 		}
 	}
@@ -248,7 +252,8 @@ func (v answer) byMedians(g *Group, c Column, figures []*analysis.Result) string
 	return s + fmt.Sprintf(". %s each: runs of one configuration differ by %.0f %%, differences under %s mean nothing.", unit.Plural(taken, "round"), 100*spread.Within, wholePercent(spread.Different))
 }
 
-// shareOf returns ", 71 % of host"; "" without a ratio.
+// shareOf returns ", 71 % of host", or ", 1.25 times host's" if lower is better; "" without a
+// ratio.
 func (v answer) shareOf(f *analysis.Result, c Column) string {
 	if f.VsBaseline == nil {
 		return ""
@@ -271,14 +276,14 @@ func (v *View) spreadOf(g *Group, c Column) *analysis.Spread {
 
 // byFamily returns the ratios of the others by family (see family), the best family first:
 // "Routes 0.62–0.74 of host". A family of which contenders were named before is called
-// "Other routes".
-func (v answer) byFamily(c Column, others []*analysis.Result, named []string) []string {
-	var order []string
+// "Other routes". A family without any ratio is left out.
+func (v answer) byFamily(c Column, others []*analysis.Result, namedBefore []string) []string {
+	var order []string // of the families with ratios
 	before := map[string]bool{}
-	for _, contender := range named {
+	for _, contender := range namedBefore {
 		before[v.family(contender)] = true
 	}
-	ratios, without := map[string][]float64{}, map[string][]string{}
+	ratios, without := map[string][]float64{}, map[string][]string{} // without: contenders that have none
 	for _, f := range others {
 		family := v.family(f.Contender)
 		if f.VsBaseline == nil {
@@ -339,14 +344,16 @@ func ratioSpan(ratios []float64) string {
 	return low + "–" + high
 }
 
-// transports are the words for the ways in which pods' packets travel between nodes.
+// transports are the words for the ways in which pods' packets travel between nodes, by the
+// catalogue's transports and kinds of encryption.
 var transports = map[string]string{
 	"routes": "Routes", "vpc-routes": "Routes", "vxlan": "VXLAN", "geneve": "Geneve", "ipip": "IPIP", "stt": "STT", "vlan": "VLAN",
 	"tun-udp": "UDP tunnel", "wireguard": "WireGuard", "ipsec": "IPsec", "vpp": "VPP", "none": "No overlay", "mpls": "MPLS",
 }
 
-// family returns how a contender's packets travel between nodes: its encryption, or else
-// its transport.
+// family returns how a contender's packets travel between nodes: its encryption if the kind is
+// known, or else its transport, the second part of "ptp × vxlan". A datapath of one part is
+// taken as it is.
 func (v answer) family(contender string) string {
 	if kind := v.Capability(contender, "encryption"); kind != "" && kind != "no" && kind != "yes" {
 		if words := transports[kind]; words != "" {
@@ -415,7 +422,7 @@ func (v *View) RoundsTaken() string {
 }
 
 // Usable says whether some contender has enough rounds for a ratio in the column. If the
-// run itself has too few, every figure is usable.
+// run itself has too few, any figure will do: there are no ratios to be missed.
 func (v *View) Usable(g *Group, c Column) bool {
 	all := v.CountRounds(g, c)
 	for _, one := range g.Contenders {
@@ -454,7 +461,7 @@ func (v *View) StepName(id string) string {
 	return id
 }
 
-// unusable is the smallest difference that a figure would miss from which the figure is not
+// unusable is a share: a figure that would miss a difference as large as this is called not
 // usable.
 const unusable = 0.30
 
@@ -468,8 +475,8 @@ func (v *View) precision() string {
 	for i := range v.Groups {
 		g := &v.Groups[i]
 		columns := Headline(g, v.Steps)
-		for _, c := range Headline(g, v.Steps) {
-			if row, _ := result.LookupMetric(c.Metric); row.Aspect == result.Typical { // the tail is not in the headline if it is not usable
+		for _, c := range Headline(g, v.Steps) { // adds the tail where the headline lacks it, since it is not usable
+			if row, _ := result.LookupMetric(c.Metric); row.Aspect == result.Typical {
 				if tail := g.columns(c.Step, result.OfAspect(result.Tail)...); len(tail) > 0 && !slices.Contains(columns, tail[0]) {
 					columns = append(columns, tail[0])
 				}
@@ -510,11 +517,12 @@ func (g *Group) precisionOf(c Column) string {
 	return "not usable here"
 }
 
-// maxDifferent is the smallest difference that means something, as a share, beyond which rounds
-// tell nothing apart: a contender would need twice the figure of another.
+// maxDifferent is the largest Spread.Different with which medians are compared. With a larger one
+// a contender would need more than twice the figure of another to differ from it.
 const maxDifferent = 1
 
-// wholePercent returns a share as a per cent rounded up, such as "11 %".
+// wholePercent returns a share as a per cent rounded up, such as "11 %". What it takes away keeps
+// 0.07, which times 100 is a little above 7, from becoming 8 %.
 func wholePercent(share float64) string { return fmt.Sprintf("%.0f %%", math.Ceil(100*share-1e-9)) }
 
 // shareOfRate matches what a suite says of a rate that a run has found.
@@ -537,14 +545,15 @@ func withRate(s result.Step, words string) string {
 func countDropped(v *View) (dropped, all int) {
 	for _, m := range v.Marks {
 		if m.Dropped != "" {
-			dropped++
+			invalid++
 		}
 	}
-	return dropped, len(v.Marks)
+	return invalid, len(v.Marks)
 }
 
-// AdviceLines returns a line each for the choice without needs, with policy, and with
-// encryption; nil if nothing could be scored.
+// AdviceLines returns the choice and what limits it, then a line each for the choice with policy
+// and with encryption. It is nil without a recommendation, and with a single contender unless
+// needs of the user left only that. Of rounds too few for a test it has the memory alone.
 func (v *View) AdviceLines() []string {
 	rec := v.Recommendation
 	if rec == nil {
@@ -556,7 +565,7 @@ func (v *View) AdviceLines() []string {
 	switch rec.Firmness {
 	case analysis.Alone:
 		if len(rec.Needs) <= len(analysis.AlwaysNeeded()) {
-			return nil // one contender is no choice
+			return nil // one contender is no choice, unless the user's needs made it one
 		}
 	case analysis.Untested:
 		return v.minMemory() // the answer says what so few rounds can tell
@@ -578,18 +587,18 @@ func (v *View) AdviceLines() []string {
 		{"policies", "policy", "With NetworkPolicy", ""},
 		{"encryption", "encryption", "Encrypted", ": add cilium-wg or calico-wg (--contenders; with --arena microvm where the kernel lacks WireGuard)"},
 	} {
-		k := slices.IndexFunc(v.Advice, func(a analysis.Advice) bool { return a.Scenario == need.scenario && a.Measured() })
+		at := slices.IndexFunc(v.Advice, func(a analysis.Advice) bool { return a.Scenario == need.scenario && a.Measured() })
 		switch {
-		case k < 0 || !v.someKnown(need.need):
+		case at < 0 || !v.someKnown(need.need):
 			continue // nobody looked
-		case len(v.Advice[k].Recommendation.Ranked) == 0:
+		case len(v.Advice[at].Recommendation.Ranked) == 0:
 			lines = append(lines, need.words+": not measured; no contender of this run has it"+need.remedy+".")
 		case slices.Equal(nameCandidates(v.Advice[k].Recommendation), nameCandidates(rec)):
 			lines = append(lines, need.words+": "+analysis.AndList(nameCandidates(rec))+", too.")
 		case need.need == "encryption":
-			lines = append(lines, need.words+": "+FirmnessText(v.Advice[k].Recommendation)+v.costOf(v.Advice[k].Recommendation.Ranked[0].Contender, rec.Ranked[0].Contender)+".")
+			lines = append(lines, need.words+": "+FirmnessText(v.Advice[at].Recommendation)+v.costOf(v.Advice[at].Recommendation.Ranked[0].Contender, rec.Ranked[0].Contender)+".")
 		default:
-			lines = append(lines, need.words+": "+FirmnessText(v.Advice[k].Recommendation)+".")
+			lines = append(lines, need.words+": "+FirmnessText(v.Advice[at].Recommendation)+".")
 		}
 	}
 	return lines
@@ -610,8 +619,8 @@ func (v *View) costOf(encrypted, first string) string {
 	return ""
 }
 
-// someKnown reports whether it is known of any contender of the recommendation whether it
-// has a need.
+// someKnown reports whether anything is known about the need for any ranked contender of the
+// recommendation.
 func (v *View) someKnown(need string) bool {
 	return slices.ContainsFunc(v.Recommendation.Ranked, func(c analysis.Choice) bool { return v.Capability(c.Contender, need) != "" })
 }
@@ -619,12 +628,13 @@ func (v *View) someKnown(need string) bool {
 // HeldNote explains the mark of a contender that is not Held.
 const HeldNote = "A lab form that nobody has compared with the product yet."
 
-// Held says whether a contender is a lab form that nobody has compared with its product.
+// Held says whether a contender needs no mark: it is no lab form that nobody has compared with
+// its product. A form of the kernel's own datapath has no product to be compared with.
 func (v *View) Held(contender string) bool {
 	return !slices.ContainsFunc(v.Contenders, func(c result.ContenderInfo) bool { return c.ID == contender && c.Held == "no" && c.Product != "kernel" })
 }
 
-// heldLine says that a contender's lab form was never compared with its product.
+// heldLine returns the line for a contender that is not Held; nil for any other.
 func (v *View) heldLine(contender string) []string {
 	if v.Held(contender) {
 		return nil
@@ -632,7 +642,8 @@ func (v *View) heldLine(contender string) []string {
 	return []string{contender + ": a lab form that nobody has compared with the product yet."}
 }
 
-// minMemory names the contenders with the least memory of idle nodes.
+// minMemory returns a line with up to three contenders whose idle nodes use the least memory, at
+// the first step that measured it; nil if fewer than two were measured.
 func (v *View) minMemory() []string {
 	for i := range v.Groups {
 		g := &v.Groups[i]
