@@ -14,12 +14,12 @@ import (
 	"github.com/cnibench/cnibench/internal/contender"
 )
 
-// legacy is one address family of the older iptables, which nftables does not show.
+// legacy is one address family of the older iptables, whose tables nftables does not list.
 type legacy struct {
-	names   string // the kernel's list of its tables
-	save    []string
-	restore []string
-	label   string
+	names   string   // file in which the kernel lists the family's tables
+	save    []string // program with its arguments
+	restore []string // the same
+	label   string   // begins the names of its tables in a State
 }
 
 var legacies = []legacy{
@@ -27,8 +27,8 @@ var legacies = []legacy{
 	{"/proc/net/ip6_tables_names", []string{"ip6tables-legacy-save"}, []string{"ip6tables-legacy-restore", "--noflush"}, "legacy ip6"},
 }
 
-// dump returns the output of the family's save program; "" if the kernel has no tables of
-// the family, errNoProgram if the program is missing.
+// dump returns the output of the family's save program; nil if the kernel has no tables of
+// the family, errNoProgram if it has some and the program is missing.
 func (l legacy) dump(ctx context.Context) ([]byte, error) {
 	tables, err := os.ReadFile(l.names)
 	if err != nil || len(bytes.TrimSpace(tables)) == 0 {
@@ -46,6 +46,8 @@ func (l legacy) dump(ctx context.Context) ([]byte, error) {
 
 var errNoProgram = errors.New("no program can list the legacy tables")
 
+// readLegacy adds to s the base chains' policies, the chains and the rules, without those of
+// kube-proxy and kubelet. blind says what could not be read.
 func readLegacy(ctx context.Context, s State) (blind []string, err error) {
 	for _, l := range legacies {
 		out, err := l.dump(ctx)
@@ -73,7 +75,7 @@ func readLegacy(ctx context.Context, s State) (blind []string, err error) {
 }
 
 // eachLegacy calls each for every rule in the output of iptables-save, and with rule ""
-// for every user's chain (its policy is "-").
+// for every chain that is no base chain: in its line, ":NAME - [0:0]", "-" stands for a policy.
 func eachLegacy(out []byte, each func(table, chain, rule string)) {
 	table := ""
 	lines := bufio.NewScanner(bytes.NewReader(out))
@@ -90,7 +92,7 @@ func eachLegacy(out []byte, each func(table, chain, rule string)) {
 	}
 }
 
-// eachPolicy calls each for every base chain in the output of iptables-save.
+// eachPolicy calls each for every base chain in the output of iptables-save: ":INPUT ACCEPT [0:0]".
 func eachPolicy(out []byte, each func(table, chain, policy string)) {
 	table := ""
 	for line := range strings.Lines(string(out)) {
@@ -103,6 +105,7 @@ func eachPolicy(out []byte, each func(table, chain, policy string)) {
 	}
 }
 
+// cleanLegacy takes away what legacyScript names in every family, and returns its names.
 func cleanLegacy(ctx context.Context, left contender.Leftovers, keep State) ([]string, error) {
 	var removed []string
 	for _, l := range legacies {
@@ -129,9 +132,10 @@ func cleanLegacy(ctx context.Context, left contender.Leftovers, keep State) ([]s
 
 // legacyScript returns the input of iptables-restore --noflush that gives base chains their
 // old policies and removes the product's rules and chains, except those to keep: first the
-// rules in other chains, then the rules of the product's chains, then these chains.
+// rules in other chains, which lead to the product's, then the rules of the product's chains,
+// then these chains. keep is nil if nobody looked at the node before the installation.
 func legacyScript(out []byte, left contender.Leftovers, label string, keep State) (script string, removed []string) {
-	type part struct{ policies, rules, flush, del []string }
+	type part struct{ policies, rules, flush, del []string } // lines of the script for a table
 	parts := map[string]*part{}
 	toKeep := tally(keep["rule in"])
 	var order []string
@@ -146,7 +150,7 @@ func legacyScript(out []byte, left contender.Leftovers, label string, keep State
 	}
 	eachPolicy(out, func(table, chain, policy string) {
 		key := policyKey(label+" "+table, chain)
-		// others can write the journal: nothing else gets into the script
+		// keep comes from the journal, which others can write: of it only these words get into the script
 		if old := keep.setTo(key); old != policy && (old == "ACCEPT" || old == "DROP") {
 			p := partOf(table)
 			p.policies = append(p.policies, fmt.Sprintf(":%s %s [0:0]", chain, old))
@@ -163,7 +167,7 @@ func legacyScript(out []byte, left contender.Leftovers, label string, keep State
 		case rule != "" && !remove(table, chain):
 			r := parseSavedRule(label+" "+table, chain, rule)
 			if !r.belongsTo(left, keep != nil) || toKeep.take(r.String()) {
-				return
+				return // it is another's, or was there before
 			}
 			p.rules = append(p.rules, "-D "+strings.TrimPrefix(rule, "-A "))
 			removed = append(removed, "rule in "+r.String())
