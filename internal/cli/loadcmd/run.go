@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/unit"
 )
 
-// run loads, and prints what it measured.
+// run loads, and prints what it measured, even if that comes with an error.
 func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, target string) (err error) {
 	if o.hlog != "" {
 		if err := cfg.Check(); err != nil { // before a file is made empty
@@ -35,15 +35,15 @@ func (o *loadOptions) run(ctx context.Context, w io.Writer, cfg load.Config, tar
 	if report == nil {
 		return withExitCode(err, load.ErrConfig)
 	}
-	var failed error
+	var printErr error
 	if o.json {
-		failed = json.NewEncoder(w).Encode(report)
+		printErr = json.NewEncoder(w).Encode(report)
 	} else {
-		_, failed = io.WriteString(w, loadText(report))
+		_, printErr = io.WriteString(w, loadText(report))
 	}
 	switch {
-	case failed != nil:
-		return errors.Join(err, failed)
+	case printErr != nil:
+		return errors.Join(err, printErr)
 	case err != nil:
 		return exit.With(exit.Gate, err)
 	case report.Requests == 0:
@@ -63,8 +63,8 @@ func withExitCode(err, wrong error) error {
 	return err
 }
 
-// measure runs the load, or the search. A report with an error is one of a
-// search that found no rate.
+// measure runs the load, or the search for the highest rate. It returns a report and an error
+// if the search found no rate: the report is of its last probe.
 func (o *loadOptions) measure(ctx context.Context, cfg load.Config, target string) (*load.Report, error) {
 	if !o.findMax {
 		res, err := load.Run(ctx, cfg)
@@ -77,12 +77,13 @@ func (o *loadOptions) measure(ctx context.Context, cfg load.Config, target strin
 	if res == nil {
 		return nil, err
 	}
-	if cfg.Rate = best; err != nil {
+	cfg.Rate = best // at which res was measured
+	if err != nil {
 		cfg.Rate = probes[len(probes)-1].AskedRate
 	}
-	report, wrong := res.Report(cfg, target, o.histograms)
-	if wrong != nil {
-		return nil, errors.Join(err, wrong)
+	report, reportErr := res.Report(cfg, target, o.histograms)
+	if reportErr != nil {
+		return nil, errors.Join(err, reportErr)
 	}
 	report.MaxRate, report.P99Bound, report.Probes = best, o.p99.Seconds(), probes
 	return report, err
@@ -127,12 +128,14 @@ func loadText(r *load.Report) string {
 	return b.String()
 }
 
-func loadErrors(b *strings.Builder, of string, errors map[load.Kind]int64) {
-	for _, kind := range slices.Sorted(maps.Keys(errors)) {
-		fmt.Fprintf(b, "          %s%s: %d\n", of, kind, errors[kind])
+// loadErrors prints how often each kind of error occurred.
+func loadErrors(b *strings.Builder, prefix string, counts map[load.Kind]int64) {
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(b, "          %s%s: %d\n", prefix, kind, counts[kind])
 	}
 }
 
+// loadProbes prints what the search for the highest rate found, and each of its tries.
 func loadProbes(b *strings.Builder, r *load.Report) {
 	bound := time.Duration(r.P99Bound * 1e9)
 	if r.MaxRate > 0 {
@@ -152,6 +155,7 @@ func loadProbes(b *strings.Builder, r *load.Report) {
 	}
 }
 
+// loadTimes prints a table of times: a line for each clock.
 func loadTimes(b *strings.Builder, r *load.Report) {
 	columns := []string{"mean"}
 	for _, p := range result.Percentiles {
@@ -175,7 +179,8 @@ func loadTimes(b *strings.Builder, r *load.Report) {
 	}
 }
 
-// loadCell is a time, or a dash where fewer than ten samples lie beyond it.
+// loadCell is a time, or a dash for a percentile beyond which too few samples lie: a report
+// lacks those.
 func loadCell(times map[string]float64, name string) string {
 	if v, enough := times[name]; enough {
 		return unit.Seconds(v).String()
@@ -183,6 +188,7 @@ func loadCell(times map[string]float64, name string) string {
 	return "–"
 }
 
+// loadSteps prints a line for each step of a ladder of rates; nothing without a ladder.
 func loadSteps(b *strings.Builder, r *load.Report) {
 	if len(r.Steps) == 0 {
 		return
