@@ -47,17 +47,17 @@ func ParseCPUs(text string, maximum int) ([]int, error) {
 func FormatCPUs(numbers []int) string {
 	sorted := slices.Compact(slices.Sorted(slices.Values(numbers)))
 	var parts []string
-	for i := 0; i < len(sorted); {
-		j := i
-		for j+1 < len(sorted) && sorted[j+1] == sorted[j]+1 {
-			j++
+	for first := 0; first < len(sorted); {
+		last := first // of the numbers that follow one another from first on
+		for last+1 < len(sorted) && sorted[last+1] == sorted[last]+1 {
+			last++
 		}
-		if i == j {
-			parts = append(parts, strconv.Itoa(sorted[i]))
+		if first == last {
+			parts = append(parts, strconv.Itoa(sorted[first]))
 		} else {
-			parts = append(parts, fmt.Sprintf("%d-%d", sorted[i], sorted[j]))
+			parts = append(parts, fmt.Sprintf("%d-%d", sorted[first], sorted[last]))
 		}
-		i = j + 1
+		first = last + 1
 	}
 	return strings.Join(parts, ",")
 }
