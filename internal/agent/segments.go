@@ -37,8 +37,8 @@ func (p *TCPProbe) complete() error {
 	return nil
 }
 
-// Segments are the sizes, in bytes, of TCP's packets on one connection, from TCP_INFO
-// (tcp(7)) at the side that connected.
+// Segments are the sizes, in bytes, of the packets that the connecting side may send on one
+// TCP connection, as its TCP_INFO (tcp(7)) has them.
 type Segments struct {
 	// Kind is OK if all bytes came back. TimedOut with a FirstMSS means that the path
 	// drops large packets.
