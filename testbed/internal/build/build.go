@@ -24,13 +24,13 @@ type Source struct {
 	Dir      string   // folder with the go.mod and go.sum that pin every version
 	Version  string   // of the product, for the cache folder's name
 	Packages []string // import paths of the programs
-	Names    []string // links to the program, where the one package is several programs, told apart by name
-	Env      []string // beside the caller's environment, as CGO_ENABLED=1; the default is CGO_ENABLED=0
+	Names    []string // of links to the program, if a single package is several programs that go by the name they are started as
+	Env      []string // beside the caller's environment, e.g. CGO_ENABLED=1 in place of the usual 0
 	Flags    []string // of go build, beside -trimpath and -ldflags '-s -w'
 }
 
 // SourceDir is the folder testbed/NAME of this checkout, looked for from the
-// working folder upwards.
+// working folder upwards. In the folder testbed it is NAME alone.
 func SourceDir(name string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -73,7 +73,7 @@ func Programs(ctx context.Context, s Source, logf func(format string, args ...an
 		return "", err
 	}
 	defer unlock()
-	if complete(folder) {
+	if complete(folder) { // another builder had the lock
 		return folder, nil
 	}
 	building := folder + ".building"
@@ -89,7 +89,7 @@ func Programs(ctx context.Context, s Source, logf func(format string, args ...an
 	args := append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", building + "/"}, s.Flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, s.Packages...)...)
 	cmd.Dir = s.Dir
-	// Memory for time: a compiler that collects garbage rarely takes a fifth less CPU time.
+	// More memory for less time: a compiler that rarely collects garbage takes a fifth less CPU time.
 	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOGC=800", "GOMEMLIMIT=1GiB"), s.Env...)
 	cmd.WaitDelay = 10 * time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -108,12 +108,14 @@ func Programs(ctx context.Context, s Source, logf func(format string, args ...an
 	return folder, os.Rename(building, folder)
 }
 
-// key names everything that the programs depend on.
+// key names what the programs depend on: the pinned versions, the source files of packages
+// that are folders of s.Dir (not of folders that these import), how they are built, and the
+// Go version and architecture.
 func (s Source) key() (string, error) {
 	hash := sha256.New()
 	files := []string{filepath.Join(s.Dir, "go.mod"), filepath.Join(s.Dir, "go.sum")}
 	for _, p := range s.Packages {
-		if strings.HasPrefix(p, ".") {
+		if strings.HasPrefix(p, ".") { // not of a pinned module
 			own, err := filepath.Glob(filepath.Join(s.Dir, p, "*.go"))
 			if err != nil {
 				return "", err
@@ -132,13 +134,14 @@ func (s Source) key() (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// complete says that the folder is there: it gets its name when it is full.
+// complete says whether the folder is there. It gets its name once everything is in it.
 func complete(folder string) bool {
 	_, err := os.Stat(folder)
 	return err == nil
 }
 
-// lock waits for the file's lock. The file stays: removing it would let two in.
+// lock waits for the file's lock. The file stays: if it were removed, a builder that waits for
+// the old file and one that makes a new file would both get in.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
