@@ -542,7 +542,7 @@ func withRate(s result.Step, words string) string {
 }
 
 // countDropped returns the number of invalid samples, and of all samples.
-func countDropped(v *View) (dropped, all int) {
+func countDropped(v *View) (invalid, all int) {
 	for _, m := range v.Marks {
 		if m.Dropped != "" {
 			invalid++
@@ -593,7 +593,7 @@ func (v *View) AdviceLines() []string {
 			continue // nobody looked
 		case len(v.Advice[at].Recommendation.Ranked) == 0:
 			lines = append(lines, need.words+": not measured; no contender of this run has it"+need.remedy+".")
-		case slices.Equal(nameCandidates(v.Advice[k].Recommendation), nameCandidates(rec)):
+		case slices.Equal(nameCandidates(v.Advice[at].Recommendation), nameCandidates(rec)):
 			lines = append(lines, need.words+": "+analysis.AndList(nameCandidates(rec))+", too.")
 		case need.need == "encryption":
 			lines = append(lines, need.words+": "+FirmnessText(v.Advice[at].Recommendation)+v.costOf(v.Advice[at].Recommendation.Ranked[0].Contender, rec.Ranked[0].Contender)+".")
