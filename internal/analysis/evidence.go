@@ -247,8 +247,8 @@ func (e *Evidence) figureResults() []Result {
 			if contender != e.Run.Baseline {
 				r.VsBaseline = e.Compare(at, contender)
 			}
-			r.MDD, r.RoundsFor5 = detectable(e.noise(p, contender))
-			r.Closest, r.Errors = closest[contender], budget{e, p, contender, r.Median}.parts()
+			r.MDD, r.RoundsFor5 = detectable(e.noise(at, contender))
+			r.Closest, r.Errors = closest[contender], budget{e, at, contender, r.Median}.parts()
 			results = append(results, r)
 		}
 	}
