@@ -118,7 +118,7 @@ func (v *sheet) charts(g *layout.Group, prefix string) []chart {
 	}
 	for _, s := range v.Steps {
 		for _, metric := range []string{result.Goodput, result.LoadGoodput} {
-			if c, ok := g.Has(s.ID, metric); ok {
+			if c, ok := g.Has(s.ID, metric); ok && anyAboveZero(g, s.ID, metric) {
 				show(viewThroughput, barChart(g, c, colors))
 			}
 		}

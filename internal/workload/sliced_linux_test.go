@@ -106,6 +106,21 @@ func TestSliceables(t *testing.T) {
 	}
 }
 
+// Without flows there are round trips and nothing beside them, and no metric is missing.
+func TestLoadedIdle(t *testing.T) {
+	w := NewTCPRRLoaded()
+	w.Program = builtProgram(t)
+	s := slicedSession(t, w, map[string]any{result.FlowsParam: 0, "rate": 500, "connections": 8})
+	s.Duration, s.Begin, s.End = 300*time.Millisecond, func() {}, func() {}
+	out, err := w.Drive(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if beside, has := out.Metrics[result.LoadGoodput]; !has || beside != 0 || out.Histograms["network_time"] == nil {
+		t.Errorf("%v", out.Metrics)
+	}
+}
+
 // Closed without a slice there is no outcome, and no error.
 func TestSlicedClosedAtOnce(t *testing.T) {
 	w := TCPBulk()

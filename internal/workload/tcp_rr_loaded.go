@@ -55,14 +55,17 @@ func (w TCPRRLoaded) Open(ctx context.Context, s *Session) (Slicer, error) {
 	bulk.Program = w.Program
 	beside, flows := *s, s.Params.Int(result.FlowsParam)
 	var err error
-	beside.Params, err = Complete(bulk.Info(), map[string]any{"streams": flows, "port": s.Params.Int("flow_port"), result.BandwidthParam: s.Params.String(result.BandwidthParam)})
+	beside.Params, err = Complete(bulk.Info(), map[string]any{"streams": max(1, flows), "port": s.Params.Int("flow_port"), result.BandwidthParam: s.Params.String(result.BandwidthParam)})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", w.name, err)
 	}
 	beside.Raw = prefixed{s.Raw, "flow-"}
 	requests, err := w.RR.Open(ctx, s)
-	if err != nil || flows == 0 {
-		return requests, err
+	if err != nil {
+		return nil, err
+	}
+	if flows == 0 {
+		return &loadedSlicer{requests, noFlow{}}, nil
 	}
 	flow, err := bulk.Open(ctx, &beside)
 	if err != nil {
@@ -79,6 +82,17 @@ type prefixed struct {
 }
 
 func (p prefixed) Create(name string) (io.WriteCloser, error) { return p.Raw.Create(p.prefix + name) }
+
+// noFlow stands for the bulk connections of an idle path: nothing is sent, and 0 received.
+type noFlow struct{}
+
+func (noFlow) Slice(context.Context, time.Duration, time.Duration, func(), func()) (Slice, error) {
+	return Slice{Metrics: map[string]float64{result.Goodput: 0}}, nil
+}
+
+func (noFlow) Close(func(slice int) bool) (Outcome, error) {
+	return Outcome{Metrics: map[string]float64{result.Goodput: 0}}, nil
+}
 
 // loadedSlicer loads the path with requests and a flow at once.
 type loadedSlicer struct{ requests, flow Slicer }
