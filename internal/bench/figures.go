@@ -79,7 +79,8 @@ func perTraffic(s *result.Sample, used float64, deduct deductions) {
 	if gbit := deduct.gbit(s); gbit > 0 {
 		s.Metrics[result.CPUPerGbit] = used / gbit
 	}
-	if rate := s.Metrics[result.Rate]; rate > 0 {
+	// CPU beside a bulk flow is the flow's.
+	if rate := s.Metrics[result.Rate]; rate > 0 && s.Metrics[result.LoadGoodput] == 0 {
 		s.Metrics[result.CPUPerRequest] = used / rate
 	}
 	if moved := s.Metrics[result.Goodput]+s.Metrics[result.Rate] > 0; moved && s.Metrics[result.Packets] > 0 && crossesUplink(s.Path) {

@@ -29,7 +29,7 @@ func (v *sheet) loadedChart(g *layout.Group, f family, by layout.Column, colors 
 	c := chart{
 		Kind: "pairs", X: &axis{what, by.Unit}, Places: ofSteps(f.ids()...),
 		Title:   what + " idle and under load, " + f.name(),
-		Caption: "Hollow: nothing beside the requests. Full: bulk TCP connections send beside them, as fast as they can. The way between is what a short request waits for behind a large transfer. Lines: their intervals. The axis is logarithmic and does not begin at zero. Lower is better.",
+		Caption: "Hollow: nothing beside the requests. Full: bulk TCP connections send beside them, as fast as they can. The way between is what they change. A loaded median can be the lower one, because an idle CPU has to wake up first; the wait behind a large transfer shows in the tail. Lines: their intervals. The axis is logarithmic and does not begin at zero. Lower is better.",
 		Table:   plainTable{Head: []string{"contender"}},
 	}
 	for _, s := range f {
