@@ -6,7 +6,7 @@ func fragmentsLost() Cause {
 		ID: "fragments-lost", Summary: "fragments are dropped, told apart from packets that are cut up and arrive",
 		Predicts: "packets above what crosses whole are lost, those below pass; reassembly fails or is never asked for at the receiver",
 		Remedy:   "Lower the pods' MTU so that nothing is cut up: the largest packet that crosses whole is in the paths.",
-		Source:   "FIELD.md plant 14; /proc/net/snmp Ip: FragCreates, ReasmReqds, ReasmFails",
+		Source:   "cilium#46100; /proc/net/snmp Ip: FragCreates, ReasmReqds, ReasmFails",
 		look: func(c *Case) Answer {
 			a := Answer{}
 			for _, back := range directions {

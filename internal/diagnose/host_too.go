@@ -17,7 +17,7 @@ func hostToo() Cause {
 		ID: "host-too", Summary: "the nodes' own network is as slow: not the pod network",
 		Predicts: "node to node is as bad as pod to pod",
 		Remedy:   "Look at the nodes' link and machines, not at the pod network.",
-		Source:   "FIELD: half of the incidents that were measured by Pingmesh were not the network's, and the ladder begins with the nodes",
+		Source:   "half of the incidents that were measured by Pingmesh were not the network's, and the ladder begins with the nodes",
 		Stops:    true,
 		look: func(c *Case) Answer {
 			for _, back := range directions {

@@ -8,7 +8,7 @@ func loss() Cause {
 		ID: "loss", Summary: "packets are lost, of the underlay or of the pod path alone",
 		Predicts: "small and large datagrams lost alike, TCP sends again; of the underlay: the nodes' own traffic, too",
 		Remedy:   "Look at the rules and queues of that place: nft list ruleset, tc -s qdisc, ethtool -S.",
-		Source:   "FIELD.md plants 16, 16c, 24",
+		Source:   "cilium#12564, spot#40: loss at one node; k8s#71261: new connections lost",
 		look: func(c *Case) Answer {
 			var a Answer
 			for _, back := range directions {

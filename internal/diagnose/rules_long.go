@@ -28,7 +28,7 @@ func rulesLong() Cause {
 		ID: "rules-long", Summary: "packets cross a long list of rules",
 		Predicts: "round trips and bulk of pods slower by the list, on the node that has it; the nodes' own unharmed if the list is of forwarding",
 		Remedy:   "Shorten the list: sets or maps (nftables, ipset) in place of one rule per address; find who makes it.",
-		Source:   "FIELD.md plant (d); nft list ruleset | wc -l",
+		Source:   "kube-proxy in iptables mode has rules that are tried one after the other; nft list ruleset | wc -l",
 		look: func(c *Case) Answer {
 			a := Answer{}
 			seen := false
