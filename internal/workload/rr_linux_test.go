@@ -15,7 +15,7 @@ func rrSession(t *testing.T, w RR, params map[string]any) (*Session, *window) {
 	t.Helper()
 	s, marks := loopback(t), &window{}
 	s.Begin, s.End = marks.begin, marks.end
-	s.Warmup, s.Duration = 100*time.Millisecond, 2*time.Second // a server's thread may begin half a second late on a busy machine
+	s.Warmup, s.Duration = 100*time.Millisecond, time.Second // a server's thread may begin half a second late on a busy machine
 	given := map[string]any{"port": freePort(t)}
 	for name, value := range params {
 		given[name] = value
