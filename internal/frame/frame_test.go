@@ -32,13 +32,13 @@ func TestFrames(t *testing.T) {
 		}
 		got.Write(payload)
 	}
-	if _, _, err := Read(&b); got.String() != long || err != io.EOF {
+	if _, _, err := Read(&b); got.String() != long || !errors.Is(err, io.EOF) {
 		t.Errorf("%d bytes of %d, then %v", got.Len(), len(long), err)
 	}
 	if _, _, err := Read(strings.NewReader("o\xff\xff\xff\xff")); !errors.Is(err, ErrDamaged) {
 		t.Errorf("a length that no frame has: %v", err)
 	}
-	if _, _, err := Read(strings.NewReader("o\x00\x00\x00\x05hell")); err != io.ErrUnexpectedEOF {
+	if _, _, err := Read(strings.NewReader("o\x00\x00\x00\x05hell")); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a frame that breaks off: %v", err)
 	}
 }

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { build } from "vite";
+import { build } from "esbuild"; // vite's own needs Node 20, and Debian 12 has 18
 
 const entry = fileURLToPath(new URL("../src/axes.ts", import.meta.url));
-const [built] = [await build({ configFile: false, logLevel: "silent", build: { write: false, minify: false, lib: { entry, formats: ["es"] } } })].flat();
-const { logAxis, valueAxis } = await import(`data:text/javascript,${encodeURIComponent(built.output[0].code)}`);
+const { outputFiles } = await build({ entryPoints: [entry], bundle: true, write: false, format: "esm" });
+const { logAxis, valueAxis } = await import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
 
 const theme = { ink: "", muted: "", line: "", paper: "", accent: "", series: [] };
 const axis = (values, unit = "s", label = "Latency p99") => logAxis(theme, values, { label, unit });
