@@ -403,7 +403,11 @@ func (t *Table) Order(r *result.Run, first, second string) string {
 			}
 		}
 		if all > 0 {
-			parts = append(parts, fmt.Sprintf("%s%s in %d of %s", figure.words, than, better, unit.Plural(all, "run")))
+			many := fmt.Sprint(better)
+			if better == 0 {
+				many = "none"
+			}
+			parts = append(parts, fmt.Sprintf("%s%s in %s of %s", figure.words, than, many, unit.Plural(all, "run")))
 			than = ""
 		}
 	}

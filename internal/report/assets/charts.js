@@ -1,5 +1,5 @@
 /*!
-Built by ui/ from b1ae4f0e785b678dd328109ff9939dbe565453d2bd6cea017936fa8963088b4b
+Built by ui/ from cebf4132125a5ffc2e6bb2dbafd85168ab93ba53b27e40a482ba4571be5ffa87
 
 Apache ECharts 6.1.0, Apache License 2.0 (https://www.apache.org/licenses/LICENSE-2.0)
 Apache ECharts

@@ -73,7 +73,7 @@ func (v *View) FirstScreen() []string {
 func (v *View) Title() string {
 	if v.Chosen() {
 		rec := v.Recommendation
-		return "Best by " + NameCriteria(rec) + ": " + OrList(text.Shorten(nameCandidates(rec), maxNamed))
+		return bestBy(rec) + OrList(text.Shorten(nameCandidates(rec), maxNamed))
 	}
 	for i := range v.Groups {
 		for _, c := range v.AnswerColumns(&v.Groups[i]) {
@@ -193,7 +193,36 @@ func (v answer) verdict(g *Group, c Column) string {
 	case len(worse) == len(names):
 		sentences = append(sentences, "Nothing reaches "+v.Baseline)
 	}
+	if products := v.bestProducts(behind); len(names) == 1 && v.bare(names[0]) != "" && len(products) > 0 {
+		var best []string
+		for _, f := range products {
+			best = append(best, f.Contender)
+		}
+		verb := "is"
+		if len(best) > 1 {
+			verb = "are"
+		}
+		sentences = append(sentences, fmt.Sprintf("Of the products %s %s best%s", few(best), verb, v.ratioText(c, products)))
+	}
 	return strings.Join(append(sentences, v.byFamily(c, behind, names)...), ". ") + "."
+}
+
+// bestBy returns "Best by capacity and latency together: ": one score, and not each by itself.
+func bestBy(rec *analysis.Recommendation) string {
+	names := NameCriteria(rec)
+	if strings.Contains(names, " and ") {
+		names += " together"
+	}
+	return "Best by " + names + ": "
+}
+
+// bestProducts returns the best of the figures, best first, that are of products for clusters.
+func (v answer) bestProducts(figures []*analysis.Result) []*analysis.Result {
+	products := slices.DeleteFunc(slices.Clone(figures), func(f *analysis.Result) bool { return v.bare(f.Contender) != "" })
+	if len(products) == 0 || len(products[0].Letters) == 0 {
+		return nil
+	}
+	return selectLetter(products, products[0].Letters[0])
 }
 
 // bare returns what follows the name of a contender that is no product for clusters; "" for a
@@ -570,7 +599,7 @@ func (v *View) AdviceLines() []string {
 	case analysis.Untested:
 		return v.minMemory() // the answer says what so few rounds can tell
 	}
-	lines := []string{"Best by " + NameCriteria(rec) + ": " + FirmnessText(rec) + "."}
+	lines := []string{bestBy(rec) + FirmnessText(rec) + "."}
 	for _, note := range rec.Notes {
 		if strings.Contains(note, "left out") {
 			metric, rest, _ := strings.Cut(note, " ")
